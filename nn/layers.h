@@ -112,7 +112,7 @@ WF_API struct wf_norm_layer wf_norm_new(wf_graph *g, const char *name, wf_norm_k
 /* Apply a LayerNorm or an RMSNorm. */
 WF_API wf_tensor *wf_norm(const struct wf_norm_layer *l, wf_tensor *x);
 
-/* ---- BatchNorm and GroupNorm, for each channel of [N,C,...]: norm.c -------------------------- */
+/* ---- BatchNorm and GroupNorm of [N,C,...]: norm.c -------------------------------------------- */
 
 struct wf_group_norm_layer {
     wf_tensor *weight, *bias; /* [C] */

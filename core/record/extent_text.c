@@ -78,8 +78,8 @@ static void put_linear(text *t, int64_t a, const char *name, int64_t c) {
     put(t, c ? "%s%+" PRId64 : "%s", name, c);
 }
 
-/* Write a size that a program computed from tags as an expression. False: no expression was
- * found. */
+/* Write, for messages, a size that a caller computed from tags: a multiple of one extent or a sum
+ * of different ones, plus a number. False: it is neither. */
 static bool put_tag(text *t, const wf_graph *g, int64_t size) {
     int64_t times, code, rest;
     if (!read_tag(size, &times, &code, &rest)) return false;
@@ -93,8 +93,9 @@ static bool put_tag(text *t, const wf_graph *g, int64_t size) {
         if (code >> e & 1) {
             put(&sum, "%s%s", sum.n == t->n ? "" : "+", g->extents[e].name);
             code -= INT64_C(1) << e;
+            times--;
         }
-    if (code) {
+    if (code || times) { /* with times left, an extent occurs more than once */
         t->buffer[t->n] = '\0';
         return false;
     }

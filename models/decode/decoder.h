@@ -77,8 +77,10 @@ bool wf_decoder_begin(wf_decoder *d, int b, int s, const int32_t *src, const int
                       int most_rows);
 /* Sets the number of rows to n; row i belongs to sentence owner[i]. */
 bool wf_decoder_rows(wf_decoder *d, int n, const int *owner);
-/* The token at a position of a sequence before its output: the start token, or in a decoder-only
- * model one of the prompt. src is the prompt, or NULL; n is wf_model_begin of its length. */
+/* The token that is fed at `position`, from 0 to n, before the output. n is wf_model_begin of the
+ * length of the prompt src, which is NULL in an encoder-decoder: there n is 0, and this the start
+ * token. A decoder-only model has the prompt, with the start token before it (start_first) or after
+ * it; with start_if_empty it has the start token only if src is NULL. */
 int32_t wf_decoder_prompted(const wf_decoder *d, const int32_t *src, int64_t n, int64_t position);
 /* Decoder-only: runs the first n tokens of each of b sequences, which fills the KV cache. */
 bool wf_decoder_prompt(wf_decoder *d, int b, int s, const int32_t *src, int64_t n);

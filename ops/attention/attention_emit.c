@@ -76,15 +76,16 @@ static void emit_heads(wf_emitter *e, const wf_call *c) {
         wf_emit_text(e, "h.element = (uint64_t)(b * %n + i) * %n;\n", q[1], h.queries * h.keys);
 }
 
-/* Scores of a query lie in whole lines of 16. */
-static int64_t whole_lines(int64_t n) {
+/* n rounded up to a multiple of 16: the emitted code pads the scores of a query, and the rows of
+ * transposed keys, to this length. */
+static int64_t padded(int64_t n) {
     return (n + 15) / 16 * 16;
 }
 
 bool wf_emit_attention(wf_emitter *e, const wf_call *c) {
     const wf_view *q = &c->in[IN_Q];
     int64_t keys = c->in[IN_K].shape[2], block = keys < 128 ? keys : 128;
-    wf_emit_scratch(e, whole_lines(block) * (q->shape[3] + 1) + 2 * q->shape[2]);
+    wf_emit_scratch(e, padded(block) * (q->shape[3] + 1) + 2 * q->shape[2]);
     emit_heads(e, c);
     emit_matrix(e, "h.y", "out", &c->out[0], q->shape[0], "i");
     emit_matrix(e, "h.stats", wf_emit_result(e, 1, "stats"), &c->out[1], q->shape[0], "i");
@@ -96,7 +97,7 @@ bool wf_emit_attention_backward(wf_emitter *e, const wf_call *c) {
     const wf_view *k = &c->in[IN_K];
     int64_t group = wf_attention_group(c), rows = c->in[IN_Q].shape[0];
     char keys[32];
-    wf_emit_scratch(e, whole_lines(k->shape[2]) * (k->shape[3] + c->in[IN_V].shape[3] + 2));
+    wf_emit_scratch(e, padded(k->shape[2]) * (k->shape[3] + c->in[IN_V].shape[3] + 2));
     emit_heads(e, c);
     key_head(group, keys);
     wf_emit_text(e, "head_gradients g;\n");

@@ -89,7 +89,8 @@ LENGTHS = {
 for function in ('wf_decode', 'wf_decode_greedy', 'wf_score', 'wf_batch', 'wf_encoder_run', 'wf_encoder_run_for'):
     for name in 'src src_length tgt tgt_length sentence_index out_length labels'.split():
         LENGTHS[f'{function}.{name}'] = PAIRS
-# Numbers that say how much a caller has of something: never more than there is.
+# Parameters and fields that are not drawn by the rule of their type. Most are counts of elements in an array of the caller, and
+# never more than it has. None: never set.
 CALLERS = {
     'wf_decode.b': 'rows', 'wf_decode.s': 'rows', 'wf_decode_greedy.b': 'rows', 'wf_decode_greedy.s': 'rows',
     'wf_decode_greedy.max_new': 'rows', 'wf_score.b': 'rows', 'wf_score.s': 'rows', 'wf_score.t': 'rows',

@@ -156,8 +156,9 @@ bool (*draw_put_file(world *w, int place))(void *user, const char *name, const v
                                            size_t size, char *message);
 wf_line_reader draw_next_line(world *w, int place);
 
-/* ---- objects: world.c. draw_X takes one from the pool; made_X makes one that the call frees;
- * keep_X puts one that a call returned into the pool */
+/* ---- objects: world.c. draw_X returns an object that the world keeps: of an op or a kind, one of
+ * the library's; draw_fresh_X returns an emptied struct. made_X makes one that the call frees.
+ * keep_X checks what a call returned, and keeps it for later draws, unless it is the library's */
 
 wf_tensor *draw_tensor(world *w, int place);
 wf_graph *draw_graph(world *w, int place);

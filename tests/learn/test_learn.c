@@ -127,6 +127,37 @@ TEST_ROWS(seeded_mistakes_are_named, COUNT_OF(seeds)) {
     if (expected) assert_contains(result.out, s->said);
 }
 
+static const struct {
+    const char *where, *said;
+} edges[] = {
+    { "r + 1 == rows && rows > 1", "Only rows from" },
+    { "c + 1 == columns && rows > 1", "Only columns from" },
+    { "r + 1 == rows && c + 1 == columns && rows > 1 && columns > 1", "in columns from" },
+};
+
+/* A softmax that is right except in its last row, its last column, or its last element. */
+TEST_ROWS(wrong_edges_are_named, COUNT_OF(edges)) {
+    char text[2048];
+    snprintf(text, sizeof text,
+             "#include \"attention_task.h\"\n#include <math.h>\n"
+             "void softmax(const float *x, int rows, int columns, float *y) {\n"
+             "    for (int r = 0; r < rows; r++, x += columns, y += columns) {\n"
+             "        float most = x[0], sum = 0;\n"
+             "        for (int c = 0; c < columns; c++) most = fmaxf(most, x[c]);\n"
+             "        for (int c = 0; c < columns; c++) sum += y[c] = expf(x[c] - most);\n"
+             "        for (int c = 0; c < columns; c++) y[c] = y[c] / sum + (%s ? 1 + c : 0);\n"
+             "    }\n}\n"
+             "void causal_mask(int n, float *mask) {}\n"
+             "void attention(const float *q, const float *k, const float *v, const float *mask, "
+             "int T, int S,\n"
+             "               int d, int e, float *weights, float *out) {}\n",
+             edges[_i].where);
+    write_file("own.c", text);
+    run("learn attention --file own.c");
+    ck_assert_int_eq(result.status, 1);
+    assert_contains(result.out, edges[_i].said);
+}
+
 /* ---- code that does not return --------------------------------------------------------------- */
 
 typedef struct fault {

@@ -123,7 +123,8 @@ static int train_rank(wf_transport *ranks, void *path) {
     return !ok;
 }
 
-/* Ranks with different instruction sets over shared memory; tests/mpi/train.sh does it over MPI. */
+/* Ranks with different instruction sets, connected by shared memory, write the same file as one
+ * process. tests/mpi/train.sh tests this over MPI. */
 TEST(ranks_of_different_processors_write_one_file) {
     char together[] = "together", alone[] = "alone";
     wf_processes_result cause;

@@ -27,7 +27,7 @@ TEST(a_file_of_options_is_read_and_the_command_line_goes_before_it) {
     assert_contains(result.out, "\nbatch-size = 8\n");
     assert_contains(result.out, "\nmodel = \"a \\\"b\\\".safetensors\"\n");
     assert_contains(result.out, "\nquiet = true\n");
-    assert_contains(result.out, "\n# share-vocab\n");
+    assert_contains(result.out, "\n# share-vocab = false\n");
 }
 
 TEST(a_training_from_a_file_is_the_one_from_the_command_line) {

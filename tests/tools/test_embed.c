@@ -146,8 +146,8 @@ TEST(pairs_are_found_when_they_are_learned) {
     ck_assert_int_ge(atoi(result.out), 30);
 }
 
-/* A loss that is no better than chance is reported: here at a rate of 1e-9, at which nothing is
- * learned. */
+/* train --task pairs says at its end if the loss is no better than chance, as at a rate of 1e-9, at
+ * which nothing is learned. */
 TEST(a_loss_of_chance_is_told) {
     make_pairs();
     ok("train --task pairs --train pairs --valid pairs --tokenizer word --d-model 32 --heads 2 "

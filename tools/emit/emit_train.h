@@ -6,9 +6,11 @@
 #include "emit_model.h"
 
 typedef struct emit_train_options {
-    const char *path;    /* of the file */
-    const char *prefix;  /* NULL: "model" */
-    const char *weights; /* the path of a file of weights, or NULL */
+    const char *path;   /* of the file */
+    const char *prefix; /* NULL: "model" */
+    /* name of the file that gets the weights and that the program reads; NULL: the C file has them
+     * as an array */
+    const char *weights;
     int64_t batch_size,
         length;      /* of a batch of text, in rows and tokens; 0: the training decides */
     bool from_start; /* begin with the first update, and the initial weights */

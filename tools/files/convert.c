@@ -70,7 +70,9 @@ static option rows[] = {
     INPUT("spm-src", told.spm_src,
           "with --from marian: SentencePiece model (.spm) of the sources, and also of the targets "
           "unless --spm-tgt is given. Without both the model reads and writes ids"),
-    INPUT("spm-tgt", told.spm_tgt, "with --from marian: SentencePiece model (.spm) of the targets"),
+    INPUT("spm-tgt", told.spm_tgt,
+          "with --from marian: SentencePiece model (.spm) of the targets, and also of the sources "
+          "unless --spm-src is given"),
     FLAG("guided", told.guided,
          "with --from marian: the model was trained with guided alignment, as Firefox's are. "
          "generate --alignment then reads the head that was taught"),

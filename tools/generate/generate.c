@@ -93,14 +93,17 @@ static option rows[] = {
       .kind = OPTION_STRING,
       .value = &told.alignment,
       .argument = "hard|soft|THRESHOLD",
-      .help = "write after each output ||| and from which source words its words came, by the "
-              "attention of the last layer. A pair SOURCE-OUTPUT has two numbers of words, counted "
-              "from 0 (Pharaoh's format): 2-1 means that the output's second word came from the "
-              "source's third. hard: every word of the output from its likeliest source word. "
-              "THRESHOLD, 0 to 1: all pairs of words with more weight. soft: for each word of the "
-              "output its weights for all source words instead, separated by commas. With --score "
-              "the given targets are aligned. Words are separated by spaces; without a vocabulary, "
-              "each token id is a word",
+      .help =
+          "for a model with an encoder and a decoder: write after each output ||| and from which "
+          "source words its words came, by the cross-attention of the last layer: the mean of "
+          "its heads, or the head that was trained to align. A pair SOURCE-OUTPUT has two numbers "
+          "of words, counted "
+          "from 0 (Pharaoh's format): 2-1 means that the output's second word came from the "
+          "source's third. hard: every word of the output from its likeliest source word. "
+          "THRESHOLD, 0 to 1: all pairs of words with more weight. soft: for each word of the "
+          "output its weights for all source words instead, separated by commas. With --score "
+          "the given targets are aligned. Words are separated by spaces; without a vocabulary, "
+          "each token id is a word",
       .fallback = "none" },
     DRAWN("explain", told.explain,
           "file for an HTML page about a single line of input: its tokens, the beam as a tree, the "
@@ -416,45 +419,6 @@ static void close_job(job *j) {
     wf_decoder_free(j->decoder);
     wf_model_free(j->model);
     wf_pool_free(j->pool);
-}
-
-static void warn_of_limits(const job *j) {
-    if (!j->in.number && !j->set->quiet)
-        warn(&self, "%s has no line: nothing was read, and nothing is written", input_name(j));
-    if (j->out_of_range)
-        warn(&self,
-             "%lld of %lld lines have another number of tokens than the %lld..%lld that the model "
-             "was trained on",
-             (long long)j->out_of_range, (long long)j->in.number, (long long)j->low,
-             (long long)j->high);
-    warn_of_long_lines(j);
-    if (j->tabbed)
-        warn(
-            &self,
-            "sources with a TAB, which were read with what is behind it: %lld; cut -f 1 writes the "
-            "sources of pairs alone, and --score reads pairs",
-            (long long)j->tabbed);
-    if (j->unknown)
-        warn(&self,
-             "%lld of the %lld tokens of the sources are unknown to the model's vocabulary, the "
-             "first in %s",
-             (long long)j->unknown, (long long)j->read, j->first_unknown);
-    if (j->escaped)
-        warn(&self,
-             "line breaks%s within outputs were written as \\n and the like, %lld of them: --raw "
-             "writes them as they are, and --json has the text",
-             j->set->scores ? " or tabs" : "", (long long)j->escaped);
-    if (j->filled && j->model->start_first)
-        warn(&self,
-             "%lld of %lld outputs ended before --max-new-tokens: prompt and output have at most "
-             "%lld tokens together in this model",
-             (long long)j->filled, (long long)j->sentences,
-             (long long)wf_model_longest_source(j->model));
-    /* running text seldom ends within a maximum length */
-    if (j->unfinished && !j->model->start_first)
-        warn(&self, "%lld of %lld outputs were cut before an end token; %s more room",
-             (long long)j->unfinished, (long long)j->sentences,
-             j->set->max_new ? "--max-new-tokens gives" : "--max-len-a and --max-len-b give");
 }
 
 static int close_output(output *o) {

@@ -147,6 +147,8 @@ void warn_of_long_lines(const job *j);
 _Noreturn void refuse_line(job *j, const char *why);
 /* The name of the input for messages. */
 const char *input_name(const job *j);
+/* Warns at the end of what was cut, filled or unknown, and of how many lines. */
+void warn_of_limits(const job *j);
 /* Read all references. Check that the input has the same number of lines, if they can be counted
  * now. */
 void open_references(job *j);

@@ -446,3 +446,42 @@ void close_window(job *j) {
     metrics_free(j->metrics);
     lines_close(&j->in);
 }
+
+void warn_of_limits(const job *j) {
+    if (!j->in.number && !j->set->quiet)
+        warn(j->program, "%s has no line: nothing was read, and nothing is written", input_name(j));
+    if (j->out_of_range)
+        warn(j->program,
+             "%lld of %lld lines have another number of tokens than the %lld..%lld that the model "
+             "was trained on",
+             (long long)j->out_of_range, (long long)j->in.number, (long long)j->low,
+             (long long)j->high);
+    warn_of_long_lines(j);
+    if (j->tabbed)
+        warn(
+            j->program,
+            "sources with a TAB, which were read with what is behind it: %lld; cut -f 1 writes the "
+            "sources of pairs alone, and --score reads pairs",
+            (long long)j->tabbed);
+    if (j->unknown)
+        warn(j->program,
+             "%lld of the %lld tokens of the sources are unknown to the model's vocabulary, the "
+             "first in %s",
+             (long long)j->unknown, (long long)j->read, j->first_unknown);
+    if (j->escaped)
+        warn(j->program,
+             "line breaks%s within outputs were written as \\n and the like, %lld of them: --raw "
+             "writes them as they are, and --json has the text",
+             j->set->scores ? " or tabs" : "", (long long)j->escaped);
+    if (j->filled && j->model->start_first)
+        warn(j->program,
+             "%lld of %lld outputs ended before --max-new-tokens: prompt and output have at most "
+             "%lld tokens together in this model",
+             (long long)j->filled, (long long)j->sentences,
+             (long long)wf_model_longest_source(j->model));
+    /* running text seldom ends within a maximum length */
+    if (j->unfinished && !j->model->start_first)
+        warn(j->program, "%lld of %lld outputs were cut before an end token; %s more room",
+             (long long)j->unfinished, (long long)j->sentences,
+             j->set->max_new ? "--max-new-tokens gives" : "--max-len-a and --max-len-b give");
+}

@@ -53,7 +53,9 @@ static option rows[] = {
     DRAWN("output", told.output, "with --picture: file for the picture as SVG", .letter = 'o',
           .fallback = "the terminal"),
     FLAG("mistakes", told.mistakes,
-         "list the mistakes that the checker knows, and how far from right their results are"),
+         "list the mistakes that the checker knows, of exercise NUMBER or of all, each with the "
+         "largest difference of its results from the right ones, relative to the largest right "
+         "number. Your files must compile; missing ones are made, see --folder"),
 };
 
 program learn_program = {

@@ -179,7 +179,8 @@ static bool are_some_cases(const results *r, char *message) {
     return true;
 }
 
-/* True if in some case only the last rows or columns are wrong; the message says so. */
+/* True if in some case the wrong elements are exactly the last rows, the last columns, or the
+ * corner of both. The message says from which row or column on. */
 static bool is_an_edge(const results *r, char *message) {
     for (int c = 0; c < r->n; c++) {
         const result *one = &r->of[c];
@@ -194,9 +195,14 @@ static bool is_an_edge(const results *r, char *message) {
             if (i % columns < left) left = i % columns;
         }
         if ((top == 0 && left == 0) || wrong < (rows - top) * (columns - left)) continue;
-        snprintf(message, RESULT_MESSAGE,
-                 "Only %s from %lld on are wrong: is the last part handled?",
-                 top > 0 ? "rows" : "columns", (long long)(top > 0 ? top : left));
+        int n = snprintf(message, RESULT_MESSAGE, "Only ");
+        if (top > 0)
+            n += snprintf(message + n, RESULT_MESSAGE - (size_t)n, "rows from %lld on",
+                          (long long)top);
+        if (left > 0)
+            n += snprintf(message + n, RESULT_MESSAGE - (size_t)n, "%scolumns from %lld on",
+                          top > 0 ? " in " : "", (long long)left);
+        snprintf(message + n, RESULT_MESSAGE - (size_t)n, " are wrong: is the last part handled?");
         return true;
     }
     return false;

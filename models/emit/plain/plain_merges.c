@@ -147,7 +147,8 @@ static void put_symbols(const merger *g, const merge_list *m, id_list *to) {
 
 /* ---- words --------------------------------------------------------------------------------- */
 
-/* The symbols of single characters, within a word and at its end, where it ends in "</w>". */
+/* Byte-pair encoding of words. symbols[i] is the symbol of characters[i], one character, which has
+ * "</w>" appended if it ends a word. list has the merges. */
 typedef struct word_merges {
     vocabulary characters;
     const int32_t *symbols;

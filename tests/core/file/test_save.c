@@ -339,7 +339,8 @@ static const tried trials[] = {
                   "large for f32" },
       .listed = { "3 model.bias: tensor 'model.bias': element 1 is 1.0000000000000001e+300, too "
                   "large for f32" } },
-    /* The message names the first of several problems, and says how many more there are. */
+    /* If loading has several problems, the message names one, a tensor that does not fit before one
+     * that is missing or unexpected, and says how many more there are. */
     { .entries = { { "model.bias", "I32", 1, { 2 }, some, 8 }, { "a", "F32", 1, { 6 }, some, 24 } },
       .n = 2,
       .weight = 9,

@@ -147,6 +147,16 @@ TEST(what_is_added_to_an_extent_is_no_other) {
     wf_graph_free(g);
 }
 
+/* A sum in which one extent occurs twice has no name: it must not be called by another extent's. */
+TEST(a_sum_is_not_called_by_an_extent_outside_of_it) {
+    wf_graph *g = wf_graph_new(NULL);
+    int64_t b = wf_extent(g, "B", 64), s = wf_extent(g, "S", 64), t = wf_extent(g, "T", 64);
+    wf_input(g, "x", WF_F32, SHAPE(2 * b + s));
+    ck_assert(!wf_ok(g) && t < 0);
+    ck_assert_msg(!strstr(wf_error(g), " T") && !strstr(wf_error(g), "+T"), "%s", wf_error(g));
+    wf_graph_free(g);
+}
+
 /* ---- numbers that are made of extents -------------------------------------------------------- */
 
 /* Shape rules of a program's own op that fail with numbers computed from B, T and U. */

@@ -161,6 +161,7 @@ void config_write(const program *p, FILE *out) {
             fputc('\n', out);
         } else {
             describe_default(p, o, standard, sizeof standard);
+            if (o->kind == OPTION_FLAG) strcpy(standard, "false");
             fprintf(out, "# %s%s%s\n", o->name, *standard ? " = " : "", standard);
         }
     }

@@ -66,7 +66,9 @@ static option rows[] = {
           "at most 512. With pairs of text: of a source and of a target, each; longer pairs are "
           "left out, and with --task classify longer lines are cut. With --task lm, mask and "
           "spans: of a window of text, beyond which the model sees nothing. With --init the "
-          "default for text is the longest that the model reads, in some cases at most 1024",
+          "default for text is the longest that the model reads: for pairs in a decoder-only model "
+          "half of its context; for --task spans, and for models like GPT-2 that put no start "
+          "token before a prompt, at most 1024. More than the model reads is refused",
           OTHERWISE(FOR(OF_TEXT, "256")), STORED),
 
 #include "start_rows.inc"

@@ -43,7 +43,8 @@ static void take_tokenizer(const settings *set, const wf_file *f, const char *pa
 
 enum { USUAL_WINDOW = 1024 }; /* tokens */
 
-/* Limits --max-len to the tokens that the model allows in a source and a target, or in a window. */
+/* Refuses a --max-len above what the model can read. Without the option, text gets that length as
+ * its default: at most USUAL_WINDOW for --task spans, and for models with start_if_empty. */
 static void limit_length(settings *set, const wf_model *m, const char *path) {
     int64_t most = m->src ? m->max_len - 1 : (m->max_len - 1) / 2;
     if (settings_running(set)) most = m->max_len;
