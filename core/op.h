@@ -100,8 +100,9 @@ struct wf_op {
     /* with no_grad: the gradient is zero, and recording one through the op is no error
      * (wf_detach) */
     bool detaches;
-    /* bit i: operand i is not differentiable, such as a mask or ids. No gradient flows to it, and
-     * that is not an error. */
+    /* bit i: it is no error if no gradient flows to operand i. The operand is not differentiable,
+     * such as ids, or only in some graphs, such as a mask, which has a gradient if it is added to
+     * the scores. */
     uint32_t nondiff;
 
     uint32_t optional;   /* bit i: operand i may be NULL */

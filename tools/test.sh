@@ -113,7 +113,7 @@ need compiler meson ninja pkg-config check zlib
 installer=
 [ -z "${CI:-}" ] || { { (need arm) || say "the NEON kernels are not tested here"; } & installer=$!; }
 # A small quarantine: Check forks for every test, and a fork copies what its parent holds.
-export ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1:quarantine_size_mb=16
+export ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1:quarantine_size_mb=16:clear_shadow_mmap_threshold=1000000000
 export UBSAN_OPTIONS=print_stacktrace=1
 # -g1: sanitizers print only line numbers. The variables of -g would cost two fifths of the compilers' time.
 # No suite runs a program of MPI.

@@ -402,7 +402,7 @@ static void grad_extreme(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uin
         .formula = #NAME "(x): " text,                                                             \
         .arity = 1,                                                                                \
         .attr_bytes = sizeof(extreme_attrs),                                                       \
-        .attributes = "uint32_t axes, bool least_of_none",                                         \
+        .attributes = "uint32_t axes, uint32_t least_of_none",                                     \
         .shape = shape_extreme,                                                                    \
         .grad = grad_extreme,                                                                      \
         .run = &(const wf_kernel){ .plan_bytes = sizeof(reduction),                                \
