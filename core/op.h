@@ -117,8 +117,8 @@ struct wf_op {
  * optional. All operands must belong to one graph. The attributes are copied. */
 WF_API wf_tensor *wf_record(const wf_op *op, int n_in, wf_tensor *const *in, const void *attrs);
 
-/* Set the error message of the call and return false. The engine adds the module path and the op's
- * name. */
+/* Set the error message of the call, unless it has one, and return false. The engine adds the
+ * module path and the op's name. */
 WF_API bool wf_fail(const wf_call *c, const char *format, ...) WF_PRINTF(2, 3);
 
 /* The shape of a view as "[B,T,512]", for messages. Returns one of a few rotating buffers of the
@@ -134,7 +134,7 @@ WF_API bool wf_same_shape(const wf_view *a, const wf_view *b);
 WF_API void wf_set_shape(wf_view *v, wf_dtype dtype, int ndim, const int64_t *shape);
 /* returns false, after wf_fail, if the shapes do not broadcast */
 WF_API bool wf_broadcast_shapes(wf_call *c, const wf_view *a, const wf_view *b, wf_view *out);
-/* the axis counted from 0; axis -1 is the last. Returns -1 if it is out of range */
+/* the axis, counted from 0, where -1 counts as the last axis. Returns -1 if it is out of range */
 WF_API int wf_axis(int axis, int ndim);
 
 /* Divide [0, n) into nearly equal tasks of at most `grain`. Their number is a power of two, but at

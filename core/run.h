@@ -16,8 +16,8 @@ typedef struct wf_pool wf_pool;
 
 /* ---- pools ----------------------------------------------------------------------------------- */
 
-/* Make a pool of 1..256 threads, the calling thread included; fewer if one cannot be started. NULL:
- * out of memory. */
+/* Make a pool of this many threads, the calling thread included, but at least 1 and at most 256. It
+ * has fewer if one cannot be started. NULL: out of memory. */
 WF_API wf_pool *wf_pool_new(int threads);
 /* Free the plans that use it before. */
 WF_API void wf_pool_free(wf_pool *pool);
@@ -119,8 +119,9 @@ WF_API bool wf_step_at(wf_plan *p, int i, wf_step *out);
 WF_API wf_state *wf_state_new(wf_plan *p);
 /* Free it before its plan. */
 WF_API void wf_state_free(wf_state *s);
-/* For i from 0 to n - 1, row i of the batch becomes the old row index[i]. n must not exceed the
- * state's number of batch rows. */
+/* For i from 0 to n - 1, row i of the batch becomes the old row index[i]. False, with the state
+ * unchanged, if n exceeds the state's number of batch rows, or an index is not one of these
+ * rows. */
 WF_API bool wf_state_reorder(wf_state *s, const int32_t *index, int n);
 
 #ifdef __cplusplus

@@ -26,8 +26,8 @@ struct wf_relative_layer {
     bool both;
     const char *path;
 };
-/* False: there are too few buckets, or so many that each distance has its own, or `distance` is
- * above 65,536. */
+/* True if a direction has 2 buckets or more, `distance` is more than half their number and at most
+ * 65,536, and `buckets` is at most 131,072. */
 bool wf_relative_fits(int64_t buckets, int64_t distance, bool both);
 /* The bucket of an offset; 0 if the buckets do not fit. */
 int32_t wf_relative_bucket(int64_t offset, int64_t buckets, int64_t distance, bool both);

@@ -43,7 +43,8 @@ WF_API struct wf_recurrent_layer wf_recurrent_new(wf_graph *g, const char *name,
 
 typedef struct wf_recurrent_result {
     wf_tensor *output; /* [B,T,H], or [B,T,2H] with both directions; zeros beyond a row's length */
-    /* [layers (times 2),B,H]: the states at each row's last step; c is NULL for GRU */
+    /* [layers (times 2),B,H]: the states after the last step of each row, which for the backward
+     * direction is the row's first position; c is NULL for GRU */
     wf_tensor *h, *c;
 } wf_recurrent_result;
 /* lengths: [B] i32, NULL: all rows have T steps. h, c: the first states, with the shapes of the

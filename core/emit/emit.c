@@ -255,8 +255,9 @@ bool wf_take_floats(wf_emitter *e, int64_t from, int64_t n) {
     return true;
 }
 
-/* Mark the memory of the values that a plan without a state fetches as taken. Later plans may use
- * the rest of its arena. */
+/* Mark the memory of the values that a plan without a state fetches as taken, except values of
+ * which the results of several runs are kept elsewhere. Later plans may use the rest of its
+ * arena. */
 static bool keep_fetches(wf_emitter *e, const part *q) {
     const binding *b = q->plan->now;
     bool ok = true;
@@ -270,7 +271,7 @@ static bool keep_fetches(wf_emitter *e, const part *q) {
     return ok;
 }
 
-/* Find memory for the results of several runs of a part, outside of its arena: the arena counts as
+/* Find memory for the results of several runs of a plan, outside of its arena: the arena counts as
  * taken meanwhile. */
 static bool keep_runs(wf_emitter *e, part *q, int64_t floats) {
     int own = e->n_spans;

@@ -48,8 +48,9 @@ void wf_getter_name(const wf_emitter *e, const part *of, const char *verb, const
 
 /* ---- results and inputs ---------------------------------------------------------------------- */
 
-/* True if the file gets a function that copies node i of the part: the node is fetched, and no
- * later plan is fed with it. */
+/* True if the file gets a function that copies node i of the part: the node is fetched and no
+ * update, and no later plan is fed with it. (The last does not count if the plans run one at a
+ * time, or if the part itself is fed with the node.) */
 bool wf_has_getter(const wf_emitter *e, const part *of, int i);
 /* Write the shape of a fetch and the body of the function that copies it, for the position or size
  * bound now. */

@@ -30,10 +30,11 @@ enum { LEAF_UNIT = 16, INT8_UNIT = 64, EMIT_PANEL = 32 };
 /* The smallest size that a run may choose. Size 1 is excluded, because ops write other loops for
  * axes of size 1. */
 enum { LEAST_SIZE = 2 };
-/* Bytes at the beginning of a file of weights. */
+/* The number of bytes before the weights in a file of weights. */
 enum { FILE_HEAD = 64 };
 
-/* How the steps read a leaf. If they differ, the largest of these values counts. */
+/* The way in which the steps read a leaf. If steps read it in several ways, the largest of these
+ * values counts. */
 typedef enum panel_use {
     NO_USE,     /* no step that reads it has been seen */
     EITHER_WAY, /* all of them can read panels, but only look rows up */
@@ -85,9 +86,10 @@ typedef struct part {
     storage_room *rooms; /* by storage: its place at the largest size; NULL unless sized */
     /* by storage: the first float of the results of runs that are kept; -1: none are */
     int64_t *keeps;
-    resting *resting; /* by the plan's index of a node; NULL if the part has no parameter */
-    wf_text run;      /* the body of the function */
-    bool draws;       /* some of its steps draw random bits */
+    /* by the plan's index of a node; NULL if the function has no parameter position or size */
+    resting *resting;
+    wf_text run; /* the body of the function */
+    bool draws;  /* some of its steps draw random bits */
 } part;
 
 /* An attention whose keys and values are computed in every run from the int8 input of a product. */
@@ -135,8 +137,9 @@ struct wf_emitter {
     panel_use *panel_uses; /* by node id */
     bool *is_placed;       /* by node id: the leaf has a place in the weights */
     int *leaves;           /* the ids of those leaves in the order of their places */
-    int64_t *rows;         /* by node id: the rows of the leaf that steps read */
-    leaf_place *places;    /* in this order */
+    /* by node id: the number of the leaf's rows, from the first on, that steps read */
+    int64_t *rows;
+    leaf_place *places; /* in this order */
     int n_leaves;
     int64_t n_weights, n_int8; /* floats; weights in int8 */
     float *values;             /* of all weights */

@@ -32,7 +32,7 @@ READ(from_f32, float)
 READ(from_f64, double)
 READ(from_i8, int8_t)
 READ(from_i32, int32_t)
-READ(from_i64, int64_t) /* rounds only far outside the range of i32 */
+READ(from_i64, int64_t) /* rounds only numbers that are refused, as they do not fit in i32 */
 
 static double from_bf16(const void *p) {
     uint16_t half;
@@ -389,7 +389,7 @@ typedef struct drop {
     const wf_file *file; /* the file; NULL if no memory is freed */
     bool on;
     char *from;
-    /* the start of the next tensor, which may lie before the end of this one */
+    /* the next item's data, which may begin before this one's end; NULL: no limit */
     const char *limit;
 } drop;
 

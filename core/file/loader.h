@@ -49,7 +49,8 @@ const wf_entry *wf_loader_left(const wf_loader *l, const wf_entry *last);
 /* Load all pairs. False with message: one does not fit, or out of memory. */
 bool wf_loader_load(wf_loader *l);
 
-/* True if the name ends as those of scales do, whether or not a matrix in I8 goes with it. */
+/* True if the name ends in "_scale", whether or not the file has an I8 matrix of the name before
+ * it. */
 bool wf_named_as_scale(const char *name);
 /* Element i of an entry of F32, F64, F16, BF16, I32 or I64; of I8, the number times the scale of
  * its row. Other types give NaN. */

@@ -202,7 +202,8 @@ static bool push_copy(wf_plan *p, binding *b, int count_at, wf_view *view, locat
     return add_exec(p, b, &e);
 }
 
-/* The axis along which a cached result grows: the one whose size depends on the position. */
+/* The axis along which a cached result grows: the one whose size depends on the position. -1: the
+ * plan has failed, for instance because there is none. */
 static int growing_axis(wf_plan *p, const exec *e) {
     wf_view out[2][WF_MAX_RESULTS];
     for (int position = 0; position < 2; position++) {

@@ -1,5 +1,5 @@
-/* core/record/extent_text.c - the numbers that stand for named extents, and their text in messages:
- * extents.c says why there are two of each. */
+/* core/record/extent_text.c - the tags and nominal sizes that stand for named extents, and their
+ * text in messages. extents.c explains these numbers. */
 #include "core/graph_internal.h"
 #include "record.h"
 
