@@ -121,7 +121,7 @@ WF_API wf_tensor *wf_shape(wf_graph *g, int ndim, const int64_t *shape);
 WF_API void wf_on_param(wf_graph *g, wf_tensor *(*hook)(void *user, wf_tensor *param), void *user);
 /* Give a tensor a name of its own, relative to the current scope, by which wf_find finds it, and
  * which pictures and messages show: wf_named(y, "logits"). Names are unique in a graph; a tensor
- * may have several, the first is shown. Returns t. */
+ * may have several, of which the first is shown (of a leaf, its own name). Returns t. */
 WF_API wf_tensor *wf_named(wf_tensor *t, const char *name);
 /* The parameter, buffer, input or named tensor with this full name, or NULL. The search is one
  * lookup in a hash table. */

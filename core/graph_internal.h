@@ -33,7 +33,7 @@ bool wf_read_part(const wf_tensor *leaf, int64_t first, int64_t n, void *data);
  * packed. */
 const void *wf_leaf_lent(const wf_tensor *leaf);
 /* Free the values of a parameter or buffer, which gets its initial values at its next use. Plans
- * made before that read or update it must not run again. */
+ * that were made before, and read or update the leaf, must not run again. */
 void wf_leaf_forget(wf_tensor *leaf);
 
 #endif

@@ -38,7 +38,8 @@ typedef struct wf_view {
 struct wf_call {
     const wf_op *op;
     const void *attrs;
-    wf_graph *graph; /* for wf_real and names in messages; an op must not record into it */
+    /* the node's graph, for wf_real and names in messages; an op must not record into it */
+    wf_graph *graph;
     int n_in, n_out;
     wf_view *in, *out;
     /* value of the extent P: rows that the caches already hold; 0 while recording */
@@ -47,10 +48,14 @@ struct wf_call {
     bool with_state; /* the plan runs with a state: caches keep rows */
     uint64_t step;   /* wf_random_step */
     uint32_t micro_batch;
-    const void *plan;  /* filled by the kernel's plan function, and NULL before */
-    size_t work_bytes; /* set by plan: memory shared by the tasks of this call, 64-byte aligned */
+    const void *plan; /* memory that the kernel's plan function has filled; NULL before */
+    /* set by the plan function: the bytes of `work`, memory that the tasks of this call share,
+     * 64-byte aligned */
+    size_t work_bytes;
     void *work;
-    size_t scratch_bytes;     /* set by plan: memory of each worker thread, an argument of eval */
+    /* set by the plan function: the bytes of memory that each worker thread has, an argument of
+     * eval */
+    size_t scratch_bytes;
     struct wf_report *report; /* used by the engine: wf_fail and wf_show write to it */
 };
 

@@ -33,7 +33,7 @@ typedef struct wf_plan_options {
      * then each other one that the plan needs, as gradients may, must be fed, too */
     wf_tensor *const *feed;
     int n_feed;
-    /* runs tasks on threads; NULL: on the calling thread only */
+    /* the pool whose threads run the tasks; NULL: the calling thread runs them */
     wf_pool *pool;
     /* dropout is on */
     bool training;
@@ -69,8 +69,8 @@ WF_API bool wf_fetch(wf_plan *p, const wf_tensor *t, void *data, size_t bytes);
 WF_API int wf_bound_shape(wf_plan *p, const wf_tensor *t, int64_t shape[WF_MAX_DIMS]);
 /* 0 on error. */
 WF_API size_t wf_bound_bytes(wf_plan *p, const wf_tensor *t);
-/* Set the step of the next run. Random bits are a function of the graph's seed, the site of the
- * op, and these two numbers. That holds for dropout in training plans, and for wf_rand, wf_randn
+/* Set the step of the next run. Random bits are a function of the graph's seed, the site of the op,
+ * the step and the micro-batch. That holds for dropout in training plans, and for wf_rand, wf_randn
  * and the ops composed of them in every plan. Every plan counts its own steps: its first run is
  * step 0 of micro-batch 0, and each successful run increments the step, so that two runs differ.
  * Counting goes on from a step set here. So a loop that resumes sets the step once. A program sets

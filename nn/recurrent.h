@@ -19,7 +19,7 @@ typedef struct wf_recurrent_options {
     int64_t input_size, hidden_size;
     int num_layers; /* 1 to WF_MAX_RECURRENT_LAYERS; 0 counts as 1 */
     bool bias, bidirectional;
-    double dropout; /* dropout of the output of every layer but the last */
+    double dropout; /* dropout rate of the output of every layer but the last */
 } wf_recurrent_options;
 
 /* A layer in one direction. Its parameters have H rows for each gate: reset, update, new (GRU);

@@ -16,12 +16,13 @@
 #define WF_FILE_MAX_HEADER 100000000
 #define WF_FILE_METADATA "__metadata__"
 #define WF_FILE_CHECKSUM "weft.checksum" /* metadata key; its value is 16 hexadecimal digits */
-/* The header of every file that weft writes begins with this. */
+/* The text with which the header of every file that weft writes begins. */
 #define WF_FILE_PREFIX "{\"" WF_FILE_METADATA "\":{\"" WF_FILE_CHECKSUM "\":\""
 
 #define WF_FILE_SCALE "_scale" /* the I8 matrix "w" has its scales in "w_scale" */
 
-/* Bits of an element; 0: no such dtype. *name is set to a static copy of the name. */
+/* The number of bits of an element of the dtype *name, which then points to a static copy of the
+ * name. 0: there is no such dtype. */
 int wf_file_dtype(const char **name);
 
 int wf_file_by_key(const void *a, const void *b); /* order of wf_meta, for qsort */

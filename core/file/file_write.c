@@ -150,7 +150,8 @@ static bool write_all(int fd, const void *data, size_t n, char *message) {
 }
 
 static bool flush(int fd) {
-    /* after another error than EINTR it is not tried again: the kernel may have dropped the data */
+    /* fsync is tried again after EINTR only: after other errors the kernel may have dropped the
+     * data */
     while (fsync(fd) != 0)
         if (errno != EINTR) return false;
     return true;
@@ -218,8 +219,8 @@ static void remove_left(int folder, const char *base) {
         close(copy);
 }
 
-/* Only a regular file may be replaced. *mode becomes its permissions, or -1 if there is no old
- * file. */
+/* True if there is no file of this name (*mode is then -1), or it is a regular file (*mode gets its
+ * permissions). Others are not replaced: false, with message. */
 static bool check_old(int folder, const char *base, int *mode, char *message) {
     struct stat old;
     *mode = -1;

@@ -19,7 +19,7 @@
 typedef struct wf_loader {
     const wf_file *file;
     const char *prefix; /* before each name in the file */
-    bool *marked;       /* by index in the file: the tensor was found */
+    bool *marked;       /* by index of a tensor in the file: true if wf_loader_find has found it */
     /* [n] pairs; a leaf that is listed k times in a row takes k entries, stacked along its rows */
     wf_tensor **leaves;
     const wf_entry **entries, **scales;
@@ -32,7 +32,8 @@ typedef struct wf_loader {
 bool wf_loader_open(wf_loader *l, const wf_file *f, const char *prefix, int most, char *message);
 void wf_loader_close(wf_loader *l);
 
-/* The tensor with this name after the prefix, which is marked. NULL: there is none. */
+/* The tensor of the file whose name is the prefix followed by this name; it is marked as found.
+ * NULL: there is none. */
 const wf_entry *wf_loader_find(wf_loader *l, const char *name);
 /* Look for one tensor that a file may hold under several of n names. *found is NULL if it has none
  * of them. False if two copies differ; the message then ends with `reason`, which says why they

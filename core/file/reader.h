@@ -22,7 +22,7 @@ struct wf_file {
     wf_meta *meta;          /* sorted by key */
     int count, meta_count;
     bool has_meta, checked;
-    /* a load frees the memory of the data that it has copied */
+    /* true: a load frees the memory of the data that it has copied */
     bool drops;
     /* the files that were joined into this one; they own names and data */
     wf_file **parts;

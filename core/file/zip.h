@@ -25,8 +25,8 @@ typedef struct wf_zip {
  * compressed or encrypted. */
 bool wf_zip_open(wf_file *f, struct source *s, wf_zip *z);
 const wf_zip_record *wf_zip_find(const wf_zip *z, const char *name); /* NULL: not there */
-/* Read the bytes of a record, or only check them if `to` is NULL. False if their CRC-32 does not
- * match. */
+/* Read the bytes of a record, or only check them if `to` is NULL. False, with f's error, if they
+ * cannot be read or their CRC-32 does not match. */
 bool wf_zip_read(wf_file *f, struct source *s, wf_zip *z, const wf_zip_record *r, char *to);
 void wf_zip_close(wf_zip *z);
 

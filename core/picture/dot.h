@@ -43,8 +43,8 @@ typedef struct box {
     int claimed; /* index of the module whose operation was the last to be drawn as this box */
     int next;    /* the next box in its module, or -1 */
     int64_t parameters;
-    const wf_tensor *fused_into; /* the node into which the plan fused this one, or NULL */
-    const wf_op *runs_as;        /* the op by which a rewrite rule replaced its op, or NULL */
+    const wf_tensor *fused_into; /* the node into which the plan fused the box's node, or NULL */
+    const wf_op *runs_as;        /* the op by which a rewrite rule replaced the box's op, or NULL */
     /* number of steps of the plan that compute this box; seconds and memory are sums over these
      * steps */
     int steps;

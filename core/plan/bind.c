@@ -475,7 +475,7 @@ bool wf_plan_prepare(wf_plan *p, int64_t position) {
     }
     size_t scratch =
         wf_scratch_stride(b->scratch) * (size_t)(p->pool ? wf_pool_threads(p->pool) : 1);
-    /* At least 1 byte: memcpy needs valid pointers for empty tensors, too. */
+    /* The arena has at least 1 byte: memcpy needs valid pointers for empty tensors, too. */
     size_t arena = b->arena ? b->arena : 1;
     return grow(p, &p->arena, &p->arena_bytes, arena, "arena") &&
            grow(p, &p->scratch, &p->scratch_bytes, scratch, "scratch");

@@ -106,7 +106,7 @@ static int find_piece(const heap *h, size_t bytes) {
     }
     while (best < 0 && ++bin < BINS) {
         if (h->filled[bin / 64] >> bin % 64 == 0)
-            bin |= 63; /* the rest of this word has no bits set */
+            bin |= 63; /* the rest of this word of the bitmap has no bits set */
         else
             best = h->bins[bin];
     }

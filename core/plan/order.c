@@ -25,7 +25,7 @@ typedef struct entry {
     int leaf; /* index of the leaf of which the node may be a view; -1: none */
     /* for an update: the last node in the list that must precede it, of those found so far */
     int after;
-    int missing; /* for an update: how many updates must still precede it */
+    int missing; /* for an update: the number of updates not yet in the list that must precede it */
 } entry;
 
 typedef struct leaf_use { /* how the plan uses a leaf */

@@ -54,13 +54,13 @@ typedef struct chunk { /* a block of a binding's memory, which follows this head
     size_t size, used;
 } chunk;
 
-/* The memory of a cached tensor in a state, [batch, outer, rows, inner bytes]; in a binding, the
- * memory that it needs. */
+/* In a state: the memory of a cached tensor, [batch, outer, rows, inner bytes]. In a binding: the
+ * sizes that the tensor needs. */
 typedef struct slot {
     char *data;
     size_t bytes; /* bytes allocated for data; never shrinks */
     size_t outer, rows, inner;
-    size_t used; /* rows in use after the run; of a recurrent state, positions seen */
+    size_t used; /* number of rows in use after the run; of a recurrent state, of positions seen */
     /* the axis along which the tensor grows; 0: it is a recurrent state, which does not grow */
     int axis;
 } slot;

@@ -74,7 +74,8 @@ struct wf_pool {
     /* turn: held by the caller whose job runs; mutex: held to sleep on a condition variable of idle
      * or done, and to signal it */
     pthread_mutex_t turn, mutex;
-    struct waiters idle, done;          /* workers without a job; the caller at the barrier */
+    /* idle: workers that wait for a job; done: the caller, which waits at the barrier */
+    struct waiters idle, done;
     struct worker workers[MAX_THREADS]; /* from 1: worker 0 is the caller */
     struct job jobs[2];
 };

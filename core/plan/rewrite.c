@@ -19,7 +19,7 @@
 struct wf_rewrite {
     wf_plan *p;
     const unsigned char *need;
-    int32_t *readers; /* by node id: how many operands read its data */
+    int32_t *readers; /* by node id: the number of operands that read the node's data */
     const wf_tensor *outer;
     bool no_memory;
 };

@@ -31,7 +31,8 @@ static void mark_varying(const wf_graph *g, unsigned char *marks, bool through) 
     }
 }
 
-/* True if t is a piecewise constant function of a real operand that depends on x. */
+/* True if t is a piecewise constant function of a real operand that depends on x. False for
+ * wf_detach, and for nodes that gradient rules recorded. */
 static bool blocks_gradient(const wf_tensor *t, const unsigned char *marks) {
     bool stops = t->kind == WF_COMPUTED && (t->op->no_grad || t->dtype == WF_I32);
     /* wf_detach is no error: the search just ends there */
