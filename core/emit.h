@@ -76,8 +76,9 @@ typedef struct wf_emit_options {
  *
  * With `weights_file`, model_start(&m, arena, file, size) takes these bytes too, model_FILE of
  * them, which begin at a multiple of 4 and may be constant data, or mapped. It reads the bytes
- * once, and runs read them again, unless plans update leaves. It returns 0, or 1 if the address is
- * not such a multiple, or the size or the checksum is wrong; each run then returns 1.
+ * once, and runs read them again; if plans update leaves, runs read only weights in int8 there. It
+ * returns 0, or 1 if the address is not such a multiple, or the size or the checksum is wrong; each
+ * run then returns 1.
  *
  * If an input's name is a keyword of C, or a name that the file itself uses, its member is that
  * name with '_' appended. Weights in int8 (wf_pack_weights) that products and embedding read stay

@@ -99,12 +99,12 @@ WF_API int64_t wf_trainer_steps(const wf_trainer *t);
  * and averages have no values, except on rank 0 while it saves. */
 WF_API const wf_optimizer *wf_trainer_optimizer(const wf_trainer *t);
 /* The bytes used besides the parameters and the plan: moments, averages, sums of gradients, other
- * plans, buffers for exchanges. With several ranks it fails after the rank's last micro-batch of an
- * update was added, until the update is made. */
+ * plans, buffers for exchanges. With several ranks it may fail between the rank's last micro-batch
+ * of an update and the update. */
 WF_API bool wf_trainer_memory(wf_trainer *t, size_t *bytes);
 
 /* Begin an update of so many micro-batches, or begin it anew without those that were added. With
- * several ranks it fails after the rank's last micro-batch was added, because ranks may already
+ * several ranks it may fail once the rank's last micro-batch was added, because the ranks then
  * exchange gradients. This rank must add each i with *from <= i < *to, which may be none; a single
  * process has all of them. from and to may be NULL. */
 WF_API bool wf_trainer_begin(wf_trainer *t, int64_t micro_batches, int64_t *from, int64_t *to);

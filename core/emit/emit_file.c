@@ -220,7 +220,7 @@ static void write_start(const wf_emitter *e, wf_text *t) {
             "/* Returns 0, or 1: these are not the bytes of the file of weights, or do not "
             "begin at a\n * multiple of 4. They are read %s. */\n"
             "int %s_start(%s *m, void *arena%s, const void *file, size_t size) {\n",
-            e->updates ? "by this function alone" : "in every run", of, of, weights);
+            e->updates && !e->n_int8 ? "by this function alone" : "in every run", of, of, weights);
     else
         wf_text_print(t, "void %s_start(%s *m, void *arena%s) {\n", of, of, weights);
     wf_text_puts(t, "    m->arena = arena;\n");
