@@ -7,11 +7,15 @@
 #include "core/plan/rewrite.h"
 
 extern const struct wf_basis {
-    const wf_op *copy;    /* (x): row-major copy of x, of any type and strides; one phase */
-    const wf_op *add;     /* (a, b) of one shape */
-    const wf_op *fill;    /* (like): fills the shape of like with its attribute, a double */
-    const wf_op *sum_to;  /* (x, like): x summed over the axes along which like was broadcast */
-    const wf_rule *rules; /* tried in this order; a row without an op ends the list */
+    /* (x): row-major copy of x, whose type and strides may be any; its kernel has one phase */
+    const wf_op *copy;
+    const wf_op *add; /* (a, b) of one shape */
+    /* (like): a tensor of like's shape, filled with the op's attribute, a double */
+    const wf_op *fill;
+    const wf_op *sum_to; /* (x, like): x summed over the axes along which like was broadcast */
+    /* the rewrite rules in the order in which a plan tries them; a row without an op ends the
+     * list */
+    const wf_rule *rules;
     /* source lines of the plain C functions for emitted files (core/emit/); "" separates two
      * functions, NULL ends the list */
     const char *const *plain;

@@ -1,5 +1,5 @@
-/* weft/core/compose.h - functions that record several ops: one name in messages, one graph. Not
- * installed.
+/* weft/core/compose.h - functions that record several ops of one graph, and appear in messages
+ * under one name. Not installed.
  *
  *     wf_tensor *wf_lerp(wf_tensor *a, wf_tensor *b, wf_tensor *weight) {
  *         WF_COMPOSE("lerp", a, b, weight);

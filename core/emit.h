@@ -21,8 +21,8 @@ typedef struct wf_emit_options {
     /* for each plan, the name of the function that runs it, without the prefix; NULL: "run", for a
      * single plan */
     const char *const *runs;
-    /* the number of positions that the KV caches have room for, at least 4; 0: as many as the
-     * extent "P" allows */
+    /* the number of positions that the KV caches have room for, at least 4, but no more than the
+     * extent "P" allows; 0: as many as it allows */
     int64_t positions;
     /* at most this many attention layers cache the int8 input of their key and value projection,
      * and compute keys and values from it in every run: less memory, more time. The others cache
@@ -34,15 +34,15 @@ typedef struct wf_emit_options {
     /* pointers that receive model_ARENA in bytes, model_WEIGHTS in floats, and the number of int8
      * weights; each may be NULL */
     int64_t *arena_bytes, *n_weights, *n_int8;
-    /* all plans use the same memory: a run destroys the results of the other plans, so no plan may
-     * read what another one fetched */
+    /* true: all plans use the same memory. A run destroys the results of the other plans, so no
+     * plan may read what another one fetched */
     bool one_at_a_time;
-    /* the plans run in this order, each as often as is wanted. A run destroys results and caches of
-     * later plans, because it uses their memory for its own temporary values. If a result is
-     * row-major and has the same address in every run, model_see_NAME(&m) returns this address,
-     * valid until the next run */
+    /* true: the program runs the plans in the order of the list, each as often as it wants. A run
+     * destroys results and caches of later plans, because it uses their memory for its own
+     * temporary values. If a result is row-major and has the same address in every run,
+     * model_see_NAME(&m) returns this address, valid until the next run */
     bool in_order;
-    /* with in_order: for how many runs of a plan without a state the results are kept.
+    /* with in_order: the number of runs of a plan without a state whose results are kept.
      * model_RUN_keep(&m, i) keeps the results of its last run as number i, from 0. A later plan
      * reads all kept results: its batch is divided into kept_runs equal parts, and the rows of part
      * i read number i. 0 or 1: later plans read the results of the last run */
@@ -76,16 +76,18 @@ typedef struct wf_emit_options {
  *
  * With `weights_file`, model_start(&m, arena, file, size) takes these bytes too, model_FILE of
  * them, which begin at a multiple of 4 and may be constant data, or mapped. It reads the bytes
- * once, and runs read them again, unless plans update leaves. It returns 0, or 1 if the address is
- * not such a multiple, or the size or the checksum is wrong; each run then returns 1.
+ * once, and runs read them again; if plans update leaves, runs read only weights in int8 there. It
+ * returns 0, or 1 if the address is not such a multiple, or the size or the checksum is wrong; each
+ * run then returns 1.
  *
- * An input whose name is a word of C, or of the file, is a member with '_' behind that name.
- * Weights in int8 (wf_pack_weights) that products and embedding read stay in int8: integers row by
- * row, and the scales of rows among the floats.
+ * If an input's name is a keyword of C, or a name that the file itself uses, its member is that
+ * name with '_' appended. Weights in int8 (wf_pack_weights) that products and embedding read stay
+ * in int8: integers row by row, and the scales of rows among the floats.
  *
  * The text is malloc'ed. NULL with message[256]: for instance an op that has no form in C, extents
- * that are not bound, a graph of f64, weights in int8 that other ops read; 2^31 elements or more,
- * two inputs or fetches of one name, fewer than 4 positions of the caches. */
+ * that are not bound, a graph of f64, weights in int8 that other ops read; an operand of 2^31
+ * elements or more, memory or weights of 2^31 bytes or more, two inputs or fetches of one name,
+ * fewer than 4 positions of the caches. */
 WF_API char *wf_emit(wf_plan *const *plans, int n, const wf_emit_options *options, char *message);
 
 #ifdef __cplusplus

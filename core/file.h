@@ -1,7 +1,7 @@
 /* weft/core/file.h - safetensors files: read strictly, written atomically; PyTorch's files, read.
  *
- * A file holds names, shapes, bytes and a string map. What they mean for a model is not known
- * here; save.h saves and loads the leaves of a graph. */
+ * A file holds named tensors and a map from strings to strings. This header does not know what they
+ * mean for a model; save.h saves and loads the leaves of a graph. */
 #ifndef WEFT_CORE_FILE_H
 #define WEFT_CORE_FILE_H
 
@@ -31,19 +31,19 @@ typedef struct wf_meta {
 
 /* Read a whole file: safetensors, or a state_dict of torch.save; the first bytes tell which. Never
  * NULL; after a failure it has an error and no entries. Entries and texts live until wf_file_free.
- * A checksum is verified: the one in the metadata that wf_file_save writes, or the CRC-32 of each
- * record of a ZIP archive.
+ * A checksum is verified if the file has one: that in the metadata, which wf_file_save writes, or
+ * the CRC-32 of each record of a ZIP archive.
  *
  * Both containers of torch.save are read: the ZIP archive of torch 1.6 and later, and the older
  * one, which has no checksum. A state_dict is a flat dict of tensors. Nothing that the file names
  * is executed. Everything that a state_dict does not need is refused by name, as are tensors that
- * are not contiguous. There is no metadata. Tensors that share a storage in PyTorch share their
- * data here; those of a safetensors file never overlap. The pickle may have at most 32 MiB, and
- * reading it takes at most 25 times its length of memory. */
+ * are not contiguous. Such a file has no metadata. Tensors that share a storage in PyTorch share
+ * their data here; those of a safetensors file never overlap. The pickle may have at most 32 MiB,
+ * and reading it takes at most 25 times its length of memory. */
 WF_API wf_file *wf_file_open(const char *path);
-/* Frees its entries and texts, too. */
+/* Free the object with all entries and texts that were read from it. */
 WF_API void wf_file_free(wf_file *f);
-/* False if it could not be read. */
+/* False if the file could not be read. */
 WF_API bool wf_file_ok(const wf_file *f);
 /* The reason, or "". */
 WF_API const char *wf_file_error(const wf_file *f);

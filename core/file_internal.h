@@ -39,9 +39,10 @@ bool wf_file_load_from(const wf_file *f, const wf_entry *const *entries,
                        const wf_entry *const *scales, wf_tensor *const *leaves, int n,
                        char *message);
 /* From now on, a load from f frees the file's memory while it copies. So f and the leaves together
- * take little more memory than the larger of the two. (Parts of a packed leaf that do not begin on
- * whole panels are kept, and copied once more.) Call it if f is freed right after it is loaded. It
- * affects wf_file_load_from, wf_load and a model's functions.
+ * take little more memory than the larger of the two. Entries that are stacked in a packed leaf,
+ * and do not begin on whole panels there, are copied once more, and their memory is freed only with
+ * f. Call the function if f is freed right after it is loaded. It affects wf_file_load_from,
+ * wf_load and a model's functions.
  *
  * An entry that was loaded, or shares a storage with one that was, then has no data (NULL), and
  * cannot be loaded again; its name, type and shape stay, as does the metadata. A refused load frees

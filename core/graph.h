@@ -91,7 +91,8 @@ WF_API const char *wf_version(void);
 
 /* Declare a named extent: a symbolic dimension of size 1..max (0..max for the reserved name "P",
  * the position). The returned value stands for the extent in shapes given to wf_input;
- * tensor->shape has a nominal size there. For "P" it is 0, and not for use in shapes. */
+ * tensor->shape has a nominal size there. For "P" the function returns 0, which must not be used in
+ * shapes. */
 WF_API int64_t wf_extent(wf_graph *g, const char *name, int64_t max);
 
 /* The name is relative to the current scope; full names are unique in a graph. */
@@ -120,7 +121,7 @@ WF_API wf_tensor *wf_shape(wf_graph *g, int ndim, const int64_t *shape);
 WF_API void wf_on_param(wf_graph *g, wf_tensor *(*hook)(void *user, wf_tensor *param), void *user);
 /* Give a tensor a name of its own, relative to the current scope, by which wf_find finds it, and
  * which pictures and messages show: wf_named(y, "logits"). Names are unique in a graph; a tensor
- * may have several, the first is shown. Returns t. */
+ * may have several, of which the first is shown (of a leaf, its own name). Returns t. */
 WF_API wf_tensor *wf_named(wf_tensor *t, const char *name);
 /* The parameter, buffer, input or named tensor with this full name, or NULL. The search is one
  * lookup in a hash table. */
@@ -137,15 +138,16 @@ WF_API const char *wf_scope_push(wf_graph *g, const char *name);
 
 /* Record d loss / d wrt[i] for a scalar loss into grads[i], as ordinary nodes of the graph. wrt are
  * leaves or computed tensors of the graph's real type. If the loss does not depend on one of them,
- * or only through wf_detach, that gradient is zeros. It is an error if the loss depends on a wrt[i]
- * through an op that has no gradient, such as argmax, comparisons and casts to i32. Their results
- * may be used as masks or ids (in wf_where, wf_embedding...), if the loss also depends on that
- * wrt[i] in another way. False if the graph has failed. */
+ * or only through wf_detach, that gradient is zeros. The graph fails if the loss depends on a
+ * wrt[i] through an op that has no gradient, such as argmax, comparisons and casts to i32. Their
+ * results may be used as masks or ids (in wf_where, wf_embedding...), if the loss also depends on
+ * that wrt[i] in another way. False if the graph has failed. */
 WF_API bool wf_grad(wf_tensor *loss, wf_tensor *const *wrt, int n, wf_tensor **grads);
 
 /* Vector-Jacobian product: given cotangents dy[i] (NULL: none) of y[i], record those of x[i]. dx[i]
- * is NULL if no gradient flows to x[i]. The derivatives are partial: if x[j] is computed from x[i],
- * dx[i] has no part that flows through x[j], as it has with wf_grad. */
+ * is NULL if no gradient flows to x[i]. False if the graph has failed. The derivatives are partial:
+ * if x[j] is computed from x[i], dx[i] has no part that flows through x[j], as it has with
+ * wf_grad. */
 WF_API bool wf_vjp(wf_tensor *const *y, wf_tensor *const *dy, int n_y, wf_tensor *const *x, int n_x,
                    wf_tensor **dx);
 

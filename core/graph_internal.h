@@ -5,7 +5,7 @@
 
 #include "core/graph.h"
 
-/* True if the leaf was declared by a hook while it ran. */
+/* True if the leaf was declared by a hook of wf_on_param, while the hook ran. */
 bool wf_from_hook(const wf_tensor *leaf);
 /* The seed of the graph's options. */
 uint64_t wf_seed(const wf_graph *g);
@@ -24,8 +24,8 @@ const char *wf_shape_text(const wf_graph *g, int ndim, const int64_t *shape, cha
 bool wf_has_values(const wf_tensor *t);
 /* The layout of a parameter; WF_ROW_MAJOR for other tensors. */
 wf_layout wf_layout_of(const wf_tensor *t);
-/* Write or read n elements from index `first` on, in row-major order. It fails for a matrix in
- * panels. */
+/* Write or read n elements from index `first` on, in row-major order. False for a matrix in panels,
+ * a range beyond the leaf's elements, and a constant to be written. */
 bool wf_write_part(wf_tensor *leaf, int64_t first, int64_t n, const void *data);
 bool wf_read_part(const wf_tensor *leaf, int64_t first, int64_t n, void *data);
 /* The address of a row-major parameter's or buffer's values, without a copy. They are unchanged as
@@ -33,7 +33,7 @@ bool wf_read_part(const wf_tensor *leaf, int64_t first, int64_t n, void *data);
  * packed. */
 const void *wf_leaf_lent(const wf_tensor *leaf);
 /* Free the values of a parameter or buffer, which gets its initial values at its next use. Plans
- * made before that read or update it must not run again. */
+ * that were made before, and read or update the leaf, must not run again. */
 void wf_leaf_forget(wf_tensor *leaf);
 
 #endif

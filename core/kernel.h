@@ -1,9 +1,9 @@
 /* weft/core/kernel.h - how an op runs. Its meaning is in op.h.
  *
  * A plan calls panels and plan, without data, for every set of bound sizes, and with a state for
- * every position. A run calls tasks and eval; wf_step_at calls tasks without data. An op must give
- * the same bits for any number of threads: divide work by shapes and attributes, and give every sum
- * one fixed order that depends only on the reduced length. */
+ * every position. A run calls tasks and eval; wf_step_at calls tasks and flops, before the first
+ * run without data. An op must give the same bits for any number of threads: divide work by shapes
+ * and attributes, and give every sum one fixed order that depends only on the reduced length. */
 #ifndef WEFT_CORE_KERNEL_H
 #define WEFT_CORE_KERNEL_H
 
@@ -34,7 +34,7 @@ struct wf_kernel {
      * false. */
     bool (*eval)(const wf_call *c, int phase, int64_t task, void *scratch);
 
-    /* Floating-point operations of the call. NULL: one per element of out[0] */
+    /* The number of floating-point operations of the call. NULL: one per element of out[0]. */
     double (*flops)(const wf_call *c);
 
     /* bit i: for the bound shapes, operand i may be packed in panels (wf_layout). If the result is

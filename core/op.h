@@ -38,7 +38,8 @@ typedef struct wf_view {
 struct wf_call {
     const wf_op *op;
     const void *attrs;
-    wf_graph *graph; /* for wf_real and names in messages; an op must not record into it */
+    /* the node's graph, for wf_real and names in messages; an op must not record into it */
+    wf_graph *graph;
     int n_in, n_out;
     wf_view *in, *out;
     /* value of the extent P: rows that the caches already hold; 0 while recording */
@@ -47,10 +48,14 @@ struct wf_call {
     bool with_state; /* the plan runs with a state: caches keep rows */
     uint64_t step;   /* wf_random_step */
     uint32_t micro_batch;
-    const void *plan;  /* filled by the kernel's plan function, and NULL before */
-    size_t work_bytes; /* set by plan: memory shared by the tasks of this call, 64-byte aligned */
+    const void *plan; /* memory that the kernel's plan function has filled; NULL before */
+    /* set by the plan function: the bytes of `work`, memory that the tasks of this call share,
+     * 64-byte aligned */
+    size_t work_bytes;
     void *work;
-    size_t scratch_bytes;     /* set by plan: memory of each worker thread, an argument of eval */
+    /* set by the plan function: the bytes of memory that each worker thread has, an argument of
+     * eval */
+    size_t scratch_bytes;
     struct wf_report *report; /* used by the engine: wf_fail and wf_show write to it */
 };
 
@@ -118,8 +123,8 @@ struct wf_op {
  * optional. All operands must belong to one graph. The attributes are copied. */
 WF_API wf_tensor *wf_record(const wf_op *op, int n_in, wf_tensor *const *in, const void *attrs);
 
-/* Set the error message of the call and return false. The engine adds the module path and the op's
- * name. */
+/* Set the error message of the call, unless it has one, and return false. The engine adds the
+ * module path and the op's name. */
 WF_API bool wf_fail(const wf_call *c, const char *format, ...) WF_PRINTF(2, 3);
 
 /* The shape of a view as "[B,T,512]", for messages. Returns one of a few rotating buffers of the
@@ -135,7 +140,7 @@ WF_API bool wf_same_shape(const wf_view *a, const wf_view *b);
 WF_API void wf_set_shape(wf_view *v, wf_dtype dtype, int ndim, const int64_t *shape);
 /* returns false, after wf_fail, if the shapes do not broadcast */
 WF_API bool wf_broadcast_shapes(wf_call *c, const wf_view *a, const wf_view *b, wf_view *out);
-/* the axis counted from 0; axis -1 is the last. Returns -1 if it is out of range */
+/* the axis, counted from 0, where -1 counts as the last axis. Returns -1 if it is out of range */
 WF_API int wf_axis(int axis, int ndim);
 
 /* Divide [0, n) into nearly equal tasks of at most `grain`. Their number is a power of two, but at

@@ -16,7 +16,8 @@ bool wf_view_dense(const wf_view *v);
 void wf_view_rows(const wf_view *v, int64_t *rows, int64_t *columns);
 /* The strides of a row-major view without gaps. */
 void wf_dense_strides(int ndim, const int64_t *shape, int64_t *stride);
-/* A product of two sizes, and the bytes of a shape. False: overflow of int64_t or size_t. */
+/* Store the product of two sizes, or the bytes of a shape, in *out. False: overflow of int64_t or
+ * size_t, or a negative size. */
 bool wf_mul_size(int64_t a, int64_t b, int64_t *out);
 bool wf_shape_bytes(wf_dtype dtype, int ndim, const int64_t *shape, size_t *out);
 

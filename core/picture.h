@@ -20,9 +20,11 @@ typedef struct wf_dot_options {
     bool backward; /* draw gradient nodes too, their edges dashed */
     bool modules;  /* one box per module instead of one per op; repeated layers folded */
     int depth;     /* with modules: how many levels of the path to show; 0: all */
-    wf_plan *plan; /* with a plan: its shapes, memory, tasks and measured times */
-    bool force;    /* draw more than 5,000 nodes */
-    /* numbers to draw, in order, and the plan that has run and fetches them */
+    /* the plan whose bound shapes, memory, tasks and measured times are shown; NULL: only what was
+     * recorded */
+    wf_plan *plan;
+    bool force; /* draw even more than 5,000 nodes, which otherwise fails */
+    /* the numbers to draw, in this order; `valued` is a plan that has run and fetches them */
     const wf_dot_value *values;
     int n_values;
     wf_plan *valued;

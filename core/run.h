@@ -16,8 +16,8 @@ typedef struct wf_pool wf_pool;
 
 /* ---- pools ----------------------------------------------------------------------------------- */
 
-/* Make a pool of 1..256 threads, the calling thread included; fewer if one cannot be started. NULL:
- * out of memory. */
+/* Make a pool of this many threads, the calling thread included, but at least 1 and at most 256. It
+ * has fewer if one cannot be started. NULL: out of memory. */
 WF_API wf_pool *wf_pool_new(int threads);
 /* Free the plans that use it before. */
 WF_API void wf_pool_free(wf_pool *pool);
@@ -33,7 +33,7 @@ typedef struct wf_plan_options {
      * then each other one that the plan needs, as gradients may, must be fed, too */
     wf_tensor *const *feed;
     int n_feed;
-    /* runs tasks on threads; NULL: on the calling thread only */
+    /* the pool whose threads run the tasks; NULL: the calling thread runs them */
     wf_pool *pool;
     /* dropout is on */
     bool training;
@@ -69,8 +69,8 @@ WF_API bool wf_fetch(wf_plan *p, const wf_tensor *t, void *data, size_t bytes);
 WF_API int wf_bound_shape(wf_plan *p, const wf_tensor *t, int64_t shape[WF_MAX_DIMS]);
 /* 0 on error. */
 WF_API size_t wf_bound_bytes(wf_plan *p, const wf_tensor *t);
-/* Set the step of the next run. Random bits are a function of the graph's seed, the site of the
- * op, and these two numbers. That holds for dropout in training plans, and for wf_rand, wf_randn
+/* Set the step of the next run. Random bits are a function of the graph's seed, the site of the op,
+ * the step and the micro-batch. That holds for dropout in training plans, and for wf_rand, wf_randn
  * and the ops composed of them in every plan. Every plan counts its own steps: its first run is
  * step 0 of micro-batch 0, and each successful run increments the step, so that two runs differ.
  * Counting goes on from a step set here. So a loop that resumes sets the step once. A program sets
@@ -119,8 +119,9 @@ WF_API bool wf_step_at(wf_plan *p, int i, wf_step *out);
 WF_API wf_state *wf_state_new(wf_plan *p);
 /* Free it before its plan. */
 WF_API void wf_state_free(wf_state *s);
-/* For i from 0 to n - 1, row i of the batch becomes the old row index[i]. n must not exceed the
- * state's number of batch rows. */
+/* For i from 0 to n - 1, row i of the batch becomes the old row index[i]. False, with the state
+ * unchanged, if n exceeds the state's number of batch rows, or an index is not one of these
+ * rows. */
 WF_API bool wf_state_reorder(wf_state *s, const int32_t *index, int n);
 
 #ifdef __cplusplus

@@ -48,11 +48,11 @@ typedef struct wf_tensor {
     int64_t shape[WF_MAX_DIMS];
     /* full name of a leaf; for other nodes, the module path under which it was recorded */
     const char *name;
-    /* the full name that wf_named gave it; or NULL */
+    /* the full name that wf_named first gave this computed tensor; or NULL */
     const char *label;
     /* position in the graph: operands come before results */
     int32_t id;
-    /* index of this result of its op; result 0 is `tensor - result` */
+    /* index of this tensor among the results of its op; result 0 is `tensor - result` */
     int result;
     /* NULL for a leaf */
     const wf_op *op;

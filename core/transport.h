@@ -54,7 +54,7 @@ struct wf_transport {
 /* Every rank sends `bytes` bytes to all: those of rank r arrive at receive + r * bytes. False:
  * another rank has failed. A rank without memory for the offsets fails all ranks. */
 WF_API bool wf_allgather(wf_transport *t, const void *send, void *receive, size_t bytes);
-/* Waits until all ranks have come here. False: the transport has failed. */
+/* Wait until all ranks have called wf_barrier. False: the transport has failed. */
 WF_API bool wf_barrier(wf_transport *t);
 /* Fail all ranks, with an exit code and a sentence that each of them gets. */
 WF_API void wf_transport_fail(wf_transport *t, int code, const char *why);
@@ -71,7 +71,8 @@ WF_API int wf_transport_size(const wf_transport *t);
 typedef struct wf_processes_result {
     /* the rank that failed first; -1: none, or the run itself has failed */
     int rank;
-    /* 0: all ranks ended well; 128 + signal: a rank was killed; WF_HUNG: no heartbeat for 10 s */
+    /* 0: all ranks ended well; 128 + signal: a rank was killed; WF_HUNG: a rank had no heartbeat
+     * for 10 s; otherwise the code with which the rank ended or failed */
     int code;
     int signal;    /* the signal that killed the rank, or 0 */
     char why[256]; /* a sentence, or "" */
@@ -90,7 +91,8 @@ enum { WF_HUNG = 124, WF_MOST_PROCESSES = 256 };
  * So ranks that all return the same failure code meet at a barrier first. If this program is
  * killed, the ranks end as well. SIGINT, SIGTERM and SIGHUP sent to it are forwarded to every rank,
  * once each. The same signal again within 0.2 s is ignored, and later it is forwarded again: a
- * program may take the second as "stop at once". Sent to a single rank they have no effect. */
+ * program may take the second as "stop at once". These three signals have no effect if they are
+ * sent to a single rank. */
 WF_API int wf_processes_run(int n, int (*body)(wf_transport *t, void *user), void *user,
                             void (*leave)(int code), wf_processes_result *cause);
 

@@ -35,8 +35,8 @@ static int64_t heads_width(int64_t heads, int64_t d) {
     return wf_mul_size(heads, d, &width) && wf_mul_size(3, width, &three) ? width : -1;
 }
 
-/* Fill the packed matrix with Xavier's values, and multiply the queries' rows, its first `b` rows,
- * by `a`. */
+/* Fill the packed matrix with Xavier uniform values, and multiply the queries' rows, which are the
+ * first init->b rows, by init->a. */
 static void fill_scaled(const wf_init *init, uint64_t key, wf_dtype dtype, int ndim,
                         const int64_t *shape, void *data) {
     int64_t width = (int64_t)init->b, n = width * shape[1];

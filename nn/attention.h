@@ -23,7 +23,8 @@ struct wf_mha_layer {
     const char *path;
 };
 typedef struct wf_mha_options {
-    /* not 0: may attend. Real or i32; [T,S], [B,T,S], [B,1,1,S] or [B,H,T,S]; or NULL */
+    /* the mask, real or i32, [T,S], [B,T,S], [B,1,1,S] or [B,H,T,S]: a query attends to the keys
+     * where it is not 0. NULL: no mask */
     wf_tensor *mask;
     /* the mask holds numbers that are added to the scores, as position biases are; -inf excludes a
      * key */

@@ -104,7 +104,8 @@ struct wf_ssru_layer {
  * result is sigmoid(input_gate(x)) x + sigmoid(forget_gate(y)) y: [B,T,D]. A state holds the mean
  * of the last position. */
 struct wf_average_layer {
-    /* [W, D], [D, W], [D, D]. If W equals D, there is no `outer`, and outer.weight is NULL */
+    /* weights: inner [W, D], outer [D, W], gates [D, D]. If W equals D, there is no `outer`, and
+     * outer.weight is NULL */
     struct wf_linear_layer inner, outer, input_gate, forget_gate;
     wf_activation activation;
     double dropout;

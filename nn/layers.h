@@ -81,8 +81,8 @@ WF_API struct wf_position_layer wf_position_new(wf_graph *g, const char *name, w
  * positions are 0..T-1, also in a plan with a state at a position P. */
 WF_API wf_tensor *wf_add_positions(const struct wf_position_layer *l, wf_tensor *x, wf_tensor *ids);
 
-/* The table for wf_mha_options.rotary, with rows for the same positions and heads of width
- * head_dim. All layers can share it. NULL unless the layer is rotary. */
+/* The table for wf_mha_options.rotary, for heads of width head_dim. x and ids determine the
+ * positions as in wf_add_positions. All layers can share it. NULL unless the layer is rotary. */
 WF_API wf_tensor *wf_rotary_positions(const struct wf_position_layer *l, wf_tensor *x,
                                       wf_tensor *ids, int64_t head_dim);
 
@@ -143,7 +143,7 @@ WF_API struct wf_batch_norm_layer wf_batch_norm_new(wf_graph *g, const char *nam
 /* updates: two nodes that move the running statistics, with the unbiased variance. A plan that
  * trains must fetch them (wf_trainer_options.fetch). NULL: the statistics stay. The run fails if
  * they are not finite, as for a batch with one element per channel. Every rank and every
- * micro-batch has statistics of its own. */
+ * micro-batch is normalised by statistics of its own. */
 WF_API wf_tensor *wf_norm_batch(const struct wf_batch_norm_layer *l, wf_tensor *x,
                                 wf_tensor **updates);
 

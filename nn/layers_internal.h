@@ -26,16 +26,16 @@ struct wf_relative_layer {
     bool both;
     const char *path;
 };
-/* False: there are too few buckets, or so many that each distance has its own, or `distance` is
- * above 65,536. */
+/* True if a direction has 2 buckets or more, `distance` is more than half their number and at most
+ * 65,536, and `buckets` is at most 131,072. */
 bool wf_relative_fits(int64_t buckets, int64_t distance, bool both);
 /* The bucket of an offset; 0 if the buckets do not fit. */
 int32_t wf_relative_bucket(int64_t offset, int64_t buckets, int64_t distance, bool both);
 struct wf_relative_layer wf_relative_new(wf_graph *g, const char *name, int64_t heads,
                                          int64_t buckets, int64_t distance, bool both);
-/* positions of queries [T] and keys [S], i32 -> [1,H,T,S], for wf_mha_options.mask with `additive`.
- * In a decoder with a cache, queries are wf_position_ids(x, 1), and keys wf_arange(wf_cache(x, 1),
- * 1): each step needs the bias for all keys so far. */
+/* The biases for positions of queries [T] and keys [S], i32 -> [1,H,T,S]: an additive mask for
+ * attention (wf_mha_options). In a decoder with a cache, queries are wf_position_ids(x, 1), and
+ * keys wf_arange(wf_cache(x, 1), 1): each step needs the bias for all keys so far. */
 wf_tensor *wf_relative_bias(const struct wf_relative_layer *l, wf_tensor *queries, wf_tensor *keys);
 /* The bias [1,H,T,S] where the mask [B,1,1,S] is not 0, and -inf elsewhere: [B,H,T,S]. mask NULL:
  * the bias itself. */

@@ -33,8 +33,10 @@ typedef struct wf_optimizer_options {
     /* betas: Adam, AdamW and Lion, in [0, 1); eps: all but SGD and Lion, above 0. Otherwise the
      * graph fails */
     double beta1, beta2, eps;
-    double weight_decay; /* AdamW and Lion decay matrices only, unless decay_all */
-    double clip_norm;    /* limit for the norm of the mean loss's gradient; 0: no clipping */
+    /* weight decay, which AdamW and Lion apply only to parameters with two axes or more, unless
+     * decay_all */
+    double weight_decay;
+    double clip_norm; /* limit for the norm of the mean loss's gradient; 0: no clipping */
     /* no clipping and no check for NaN: each update can run as soon as its gradient is computed,
      * which takes less memory. But a NaN then gets into the model */
     bool unguarded;

@@ -19,7 +19,7 @@ typedef struct wf_recurrent_options {
     int64_t input_size, hidden_size;
     int num_layers; /* 1 to WF_MAX_RECURRENT_LAYERS; 0 counts as 1 */
     bool bias, bidirectional;
-    double dropout; /* dropout of the output of every layer but the last */
+    double dropout; /* dropout rate of the output of every layer but the last */
 } wf_recurrent_options;
 
 /* A layer in one direction. Its parameters have H rows for each gate: reset, update, new (GRU);
@@ -43,7 +43,8 @@ WF_API struct wf_recurrent_layer wf_recurrent_new(wf_graph *g, const char *name,
 
 typedef struct wf_recurrent_result {
     wf_tensor *output; /* [B,T,H], or [B,T,2H] with both directions; zeros beyond a row's length */
-    /* [layers (times 2),B,H]: the states at each row's last step; c is NULL for GRU */
+    /* [layers (times 2),B,H]: the states after the last step of each row, which for the backward
+     * direction is the row's first position; c is NULL for GRU */
     wf_tensor *h, *c;
 } wf_recurrent_result;
 /* lengths: [B] i32, NULL: all rows have T steps. h, c: the first states, with the shapes of the

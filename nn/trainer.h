@@ -87,8 +87,8 @@ WF_API wf_trainer *wf_trainer_new(wf_graph *g, wf_tensor *loss_sum, wf_tensor *c
 WF_API void wf_trainer_free(wf_trainer *t); /* before the graph */
 /* False if the trainer could not be made. */
 WF_API bool wf_trainer_ok(const wf_trainer *t);
-/* Why the last function of the trainer that failed returned false, or else the error of its plan,
- * or "". */
+/* The reason of the trainer's last failure since wf_trainer_begin or wf_trainer_update was called;
+ * if there is none, the error of its plan, or "". */
 WF_API const char *wf_trainer_error(const wf_trainer *t);
 /* The plan of a micro-batch. Bind it, feed it, fetch from it and profile it, but do not run it:
  * wf_trainer_add does. */
@@ -98,13 +98,15 @@ WF_API int64_t wf_trainer_steps(const wf_trainer *t);
 /* The trained parameters with their moments and averages. With several ranks, the graph's moments
  * and averages have no values, except on rank 0 while it saves. */
 WF_API const wf_optimizer *wf_trainer_optimizer(const wf_trainer *t);
-/* Bytes used besides the parameters and the plan: moments, averages, sums of gradients, other
- * plans, buffers for exchanges. */
+/* The bytes used besides the parameters and the plan: moments, averages, sums of gradients, other
+ * plans, buffers for exchanges. With several ranks it may fail between the rank's last micro-batch
+ * of an update and the update. */
 WF_API bool wf_trainer_memory(wf_trainer *t, size_t *bytes);
 
-/* Begin an update of so many micro-batches, or begin it anew without those that were added. This
- * rank must add each i with *from <= i < *to, which may be none; a single process has all of them.
- * from and to may be NULL. */
+/* Begin an update of so many micro-batches, or begin it anew without those that were added. With
+ * several ranks it may fail once the rank's last micro-batch was added, because the ranks then
+ * exchange gradients. This rank must add each i with *from <= i < *to, which may be none; a single
+ * process has all of them. from and to may be NULL. */
 WF_API bool wf_trainer_begin(wf_trainer *t, int64_t micro_batches, int64_t *from, int64_t *to);
 /* Run the plan on the data that were fed, as micro-batch i. Each rank adds every one of its
  * micro-batches once, in order. If it returns false, begin the update anew. */

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Rounds to nearest, ties to even. A NaN stays a NaN. */
+/* Rounds an f32 to bf16: to nearest, ties to even. A NaN stays a NaN. */
 static inline uint16_t wf_to_bf16(float x) {
     uint32_t bits;
     memcpy(&bits, &x, sizeof bits);

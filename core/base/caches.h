@@ -47,7 +47,7 @@ void wf_caches_read(const char *folder, wf_caches *c);
  * implausible sizes get defaults, and counts of threads are limited to `processors`. */
 void wf_caches_mend(wf_caches *c, int processors);
 
-void wf_caches_print(const wf_caches *c,
-                     char text[CACHES_TEXT]); /* in the form that wf_caches_parse reads */
+/* Writes the caches of three levels as text, in the form that wf_caches_parse reads. */
+void wf_caches_print(const wf_caches *c, char text[CACHES_TEXT]);
 
 #endif

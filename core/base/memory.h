@@ -14,8 +14,9 @@ static inline size_t memory_aligned(size_t bytes) {
 void *wf_memory_new(size_t bytes);
 /* Like wf_memory_new, but not zeroed: pages that are never touched take no memory. */
 void *wf_memory_raw(size_t bytes);
-/* Give the huge pages that lie between two addresses of a block back to the system; they then read
- * as zeros. Returns the end of the pages given back, or `from` if there are none. */
+/* Give the huge pages that lie wholly between two addresses of a block back to the system; their
+ * bytes then read as zeros. Returns the end of the pages given back, or `from` if there are
+ * none. */
 char *wf_memory_drop(char *from, char *to);
 /* Free a block of `bytes` bytes, and give the pages of a large one back to the system. */
 void wf_memory_free(void *p, size_t bytes);
@@ -25,10 +26,10 @@ void wf_memory_free(void *p, size_t bytes);
 bool wf_grow(void *array, size_t *capacity, size_t need, size_t size);
 
 /* An arena: a list of blocks from which many pieces are allocated. The first block has `first`
- * bytes, and each further block twice as many as the one before, up to 32 MiB. So a small graph
- * takes little memory, and the small pieces of a large graph share huge pages. With first = 0 every
- * piece has its own block. wf_arena_release releases the piece at `data` (NULL: nothing); a block
- * is freed when its last piece is released. */
+ * bytes, and each further block twice as many as the one before, up to 32 MiB, or as many as a
+ * larger piece needs. So a small graph takes little memory, and the small pieces of a large graph
+ * share huge pages. With first = 0 every piece has its own block. wf_arena_release releases the
+ * piece at `data` (NULL: nothing); a block is freed when its last piece is released. */
 typedef struct wf_arena wf_arena;
 void *wf_arena_alloc(wf_arena **arenas, size_t bytes, size_t first); /* zeroed; NULL: no memory */
 void *wf_arena_raw(wf_arena **arenas, size_t bytes, size_t first);   /* not zeroed */

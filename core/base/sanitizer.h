@@ -16,7 +16,8 @@
 #define ASAN_UNPOISON_MEMORY_REGION(from, bytes) ((void)(from), (void)(bytes))
 #endif
 
-/* bytes behind the scratch memory of an op that AddressSanitizer forbids; 0 without it */
+/* the number of bytes behind an op's scratch memory that AddressSanitizer forbids to access; 0 in
+ * builds without it */
 enum { WF_GUARD_BYTES = WF_SANITIZED ? 256 : 0 };
 
 /* The bytes of scratch memory that each worker thread gets, if no op of the plan asks for more than

@@ -27,7 +27,7 @@ bool wf_shape_counts(wf_dtype dtype, int ndim, const int64_t *shape) {
 
 bool wf_shape_bytes(wf_dtype dtype, int ndim, const int64_t *shape, size_t *out) {
     int64_t bytes = out && (shape || ndim < 1) ? bytes_of(dtype, ndim, shape) : -1;
-    /* more than PTRDIFF_MAX is possible on 32-bit machines */
+    /* on 32-bit machines a size that int64_t holds may be too large for memory */
     if (bytes < 0 || bytes > PTRDIFF_MAX) return false;
     for (int i = 0; i < ndim; i++)
         if (shape[i] == 0) bytes = 0;

@@ -1,4 +1,4 @@
-/* core/base/utf8.h - inside the library and its programs: UTF-8, read and written in one place.
+/* core/base/utf8.h - inside the library and its programs: functions that read and write UTF-8.
  *
  * Reading is strict (Unicode 15, table 3-7): overlong forms, surrogates and code points above
  * U+10FFFF are rejected. Not installed.
@@ -20,8 +20,8 @@ static inline bool wf_utf8_continues(char c) {
 }
 
 /* The length of a code point according to its first byte, but at most n > 0, the number of bytes
- * left. The bytes after the first are not checked. A byte that cannot begin a code point gives
- * 1. */
+ * left. The bytes after the first are not checked. A continuation byte gives 1; other bytes that
+ * UTF-8 never begins with, such as 0xFF, are not recognised and give more. */
 static inline size_t wf_utf8_announced(const char *text, size_t n) {
     unsigned char c = (unsigned char)*text;
     size_t length = c < 0xC0 ? 1 : c < 0xE0 ? 2 : c < 0xF0 ? 3 : 4;

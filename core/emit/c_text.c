@@ -9,7 +9,9 @@
 #include "core/base/memory.h"
 #include "core/file_internal.h"
 
-enum { FIRST_TEXT = 256 }; /* bytes; enough for most texts, which are a statement or a function */
+/* the first capacity of a text in bytes: enough for most texts, which are a statement or a
+ * function */
+enum { FIRST_TEXT = 256 };
 
 void wf_text_add(wf_text *t, const char *text, size_t length) {
     size_t need = t->length + length + 1;

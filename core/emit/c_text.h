@@ -24,7 +24,7 @@ void wf_text_format(wf_text *t, bool marks, const char *format, va_list argument
 /* Append n between the two marks of %n. */
 void wf_text_number(wf_text *t, int64_t n);
 void wf_text_print(wf_text *t, const char *format, ...);
-/* The formats above, with marks around the numbers of %n. */
+/* Append text formatted as by wf_text_format, with marks around the numbers of %n. */
 void wf_text_marked(wf_text *t, const char *format, ...);
 /* Append text that stands inside a comment of C: a space divides the two characters that would end
  * the comment or begin another, and replaces control characters and backslashes. */

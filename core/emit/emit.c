@@ -48,7 +48,8 @@ bool wf_emitter_lacks(wf_emitter *e) {
 typedef struct pass {
     step_text *steps;
     wf_text *getters, *members; /* by node and by feed */
-    wf_text rest;               /* loops that set elements beyond a run's size to zero */
+    /* loops of C, which set the elements of results beyond a run's size to zero */
+    wf_text rest;
 } pass;
 
 typedef struct passes {
@@ -255,8 +256,9 @@ bool wf_take_floats(wf_emitter *e, int64_t from, int64_t n) {
     return true;
 }
 
-/* Mark the memory of the values that a plan without a state fetches as taken. Later plans may use
- * the rest of its arena. */
+/* Mark the memory of the values that a plan without a state fetches as taken, except values of
+ * which the results of several runs are kept elsewhere. Later plans may use the rest of its
+ * arena. */
 static bool keep_fetches(wf_emitter *e, const part *q) {
     const binding *b = q->plan->now;
     bool ok = true;
@@ -270,7 +272,7 @@ static bool keep_fetches(wf_emitter *e, const part *q) {
     return ok;
 }
 
-/* Find memory for the results of several runs of a part, outside of its arena: the arena counts as
+/* Find memory for the results of several runs of a plan, outside of its arena: the arena counts as
  * taken meanwhile. */
 static bool keep_runs(wf_emitter *e, part *q, int64_t floats) {
     int own = e->n_spans;
@@ -290,7 +292,7 @@ static bool lay_out_in_order(wf_emitter *e) {
         bool ok = q->plan->with_state ? wf_take_floats(e, q->arena, n) : keep_fetches(e, q);
         if (e->kept_runs > 1 && !q->plan->with_state) ok = ok && keep_runs(e, q, n);
         if (!ok || !keep_rooms(e, q) || !place_state(e, q, &state)) return false;
-        if (!state) continue; /* no caches, or those of an earlier plan */
+        if (!state) continue; /* the plan has no caches, or shares those of an earlier plan */
         q->state = wf_free_floats(e, state);
         if (!wf_take_floats(e, q->state, state)) return false;
     }

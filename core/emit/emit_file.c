@@ -218,9 +218,9 @@ static void write_start(const wf_emitter *e, wf_text *t) {
         wf_text_print(
             t,
             "/* Returns 0, or 1: these are not the bytes of the file of weights, or do not "
-            "begin at a\n * multiple of 4. They are read in every run%s. */\n"
+            "begin at a\n * multiple of 4. They are read %s. */\n"
             "int %s_start(%s *m, void *arena%s, const void *file, size_t size) {\n",
-            e->updates ? " of this function alone" : "", of, of, weights);
+            e->updates && !e->n_int8 ? "by this function alone" : "in every run", of, of, weights);
     else
         wf_text_print(t, "void %s_start(%s *m, void *arena%s) {\n", of, of, weights);
     wf_text_puts(t, "    m->arena = arena;\n");

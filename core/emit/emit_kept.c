@@ -50,8 +50,9 @@ static int64_t width_of(const exec *cache) {
     return cache->call.in[0].shape[1] * cache->call.in[0].shape[3];
 }
 
-/* True if the last of the four steps is attention. It is recognised by its operands 1 and 2, keys
- * and values, whose rows may share memory (`indexed`). */
+/* True if the last of the four steps is attention without a mask that reads the product and both
+ * caches. Attention is recognised by its operands 1 and 2, keys and values, whose rows may share
+ * memory (`indexed`). */
 static bool is_attention(const exec *x) {
     const wf_call *c = &x[ATTENTION].call;
     return x[ATTENTION].node && (kernel_of(c->op)->indexed & 6) == 6 && c->n_out == 2 &&

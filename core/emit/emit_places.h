@@ -11,8 +11,8 @@ bool wf_add_place(wf_emitter *e, location at, wf_dtype dtype, bool written, int6
                   wf_text *t);
 /* Write the address of an int8 leaf as C and, if asked, a comma and the address of its scales. */
 bool wf_add_int8_place(wf_emitter *e, location at, bool with_scales, wf_text *t);
-/* The value of tensor t in an earlier part that fetches it, when the current part is fed with t;
- * *of: that earlier part. NULL: no earlier part fetches t. */
+/* The value of tensor t in an earlier plan that fetches it, when the current plan is fed with t;
+ * *of is set to that earlier plan. NULL: no earlier plan fetches t. */
 const bound_view *wf_linked(const wf_emitter *e, const wf_tensor *t, const part **of);
 /* v is a view of a fed tensor. If an earlier plan fetches that tensor, make v a view of the value
  * in the memory of the earlier plan. strided: the op reads any strides; indexed: attention reads v,
@@ -26,14 +26,15 @@ bool wf_note_places(wf_emitter *e, bool first);
  * later plans read them. */
 bool wf_describe_rest(wf_emitter *e, wf_text *t);
 
-/* The storage of node i of a part, if a later part reads it in the part's memory; else -1. */
+/* The storage of node i of plan q, if a later plan reads the node's value in q's memory; else
+ * -1. */
 int wf_storage_read_later(const wf_emitter *e, const part *q, int i);
 
 /* wf_free_floats returns the start of the first n consecutive floats that are not taken;
  * wf_take_floats marks n floats from `from` on as taken. */
 int64_t wf_free_floats(const wf_emitter *e, int64_t n);
 bool wf_take_floats(wf_emitter *e, int64_t from, int64_t n);
-/* Take memory for the results of e->kept_runs runs of the part: those results that later parts
+/* Take memory for the results of e->kept_runs runs of plan q: those results that later plans
  * read. */
 bool wf_place_runs(wf_emitter *e, part *q);
 /* The distance in floats between the kept copies of a storage from run i and from run i + 1; 0: the

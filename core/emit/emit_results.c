@@ -10,8 +10,8 @@
 
 /* ---- fetches --------------------------------------------------------------------------------- */
 
-/* True if the file gets a function that copies the value of node i of this part: the node is
- * fetched, is no update, and no later part is fed with it. */
+/* The value of a node with which a later plan is fed stays in memory for that plan, so the program
+ * needs no function for it. */
 bool wf_has_getter(const wf_emitter *e, const part *of, int i) {
     const planned *n = &of->plan->nodes[i];
     if (!n->fetched || (n->node->op && n->node->op->writes)) return false;

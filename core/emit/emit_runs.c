@@ -8,7 +8,7 @@
 #include "emit_places.h"
 #include "emit_sections.h"
 
-/* The bytes of a storage. If runs of the part choose a size, they are those at the largest size. */
+/* The bytes of a storage. If runs of the plan choose a size, they are those at the largest size. */
 static int64_t bytes_of(const part *q, int at) {
     return (int64_t)(q->rooms ? q->rooms[at].bytes : q->plan->now->storages[at].bytes);
 }

@@ -41,15 +41,16 @@ bool wf_claim_name(wf_emitter *e, const char *wanted, char name[MOST_NAME]);
 bool wf_claim_public(wf_emitter *e);
 bool wf_name_members(wf_emitter *e);
 const char *wf_member_of(const wf_emitter *e, const wf_tensor *input);
-/* The name of the function for a fetch of the part, which copies it (verb "get") or returns its
- * address (verb "see"). */
+/* The name of the emitted function for a fetch of a plan, which copies the fetched value (verb
+ * "get") or returns its address (verb "see"). */
 void wf_getter_name(const wf_emitter *e, const part *of, const char *verb, const wf_tensor *t,
                     char *to, size_t size);
 
 /* ---- results and inputs ---------------------------------------------------------------------- */
 
-/* True if the file gets a function that copies node i of the part: the node is fetched, and no
- * later plan is fed with it. */
+/* True if the file gets a function that copies the value of node i of a plan: the node is fetched
+ * and no update, and no later plan is fed with it. (The last does not count if the plans run one at
+ * a time, or if the plan itself is fed with the node.) */
 bool wf_has_getter(const wf_emitter *e, const part *of, int i);
 /* Write the shape of a fetch and the body of the function that copies it, for the position or size
  * bound now. */

@@ -55,8 +55,8 @@ static bool is_given(const wf_emitter *e, const wf_call *c, int i) {
     return c->in[i].ndim >= 0 && !(c->op->shape_only >> i & 1) && uses(e, e->operand[i]);
 }
 
-/* Can operand i keep its name? It must be an identifier, and differ from the other parameters and
- * from earlier operands. */
+/* Can operand i keep its name? It must be an identifier that is no word of C or of the file, and
+ * differ from the other parameters and from earlier operands. */
 static bool can_name_operand(wf_emitter *e, int i) {
     static const char *const others[] = {
         "out", "out1", "out2", "out3", "work", "scratch", "stream"
@@ -71,8 +71,9 @@ static bool can_name_operand(wf_emitter *e, int i) {
     return ok;
 }
 
-/* The operands' names in the op's formula, "name(a, b, ...): value". Operands beyond its list, and
- * those whose names mean something else in C, are called x3, x4... */
+/* The operands' names in the op's formula, "name(a, b, ...): value". Operand i is called x and i,
+ * as x3, if the list is shorter or its name cannot be kept, and "0" if it is absent. Results are
+ * called out, out1... */
 static void name_operands(wf_emitter *e, const wf_call *c) {
     const char *at = c->op->formula ? strchr(c->op->formula, '(') : NULL;
     at = at ? at + 1 : "";

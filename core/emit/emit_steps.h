@@ -14,7 +14,7 @@ typedef struct step_text {
 void wf_step_free(step_text *s);
 /* Write the body of a step. */
 bool wf_write_body(wf_emitter *e, const exec *x);
-/* Describe step `index` of the part's schedule as it is bound now. */
+/* Describe step `index` of the current plan's schedule, as the plan is bound now. */
 bool wf_describe_step(wf_emitter *e, int index, step_text *s);
 /* Write a step as a call in the function of its module. s[k] describes the step at positions[k], or
  * at that size; the n texts are merged into one by wf_merge_numbers. A step without code writes

@@ -30,14 +30,15 @@ enum { LEAF_UNIT = 16, INT8_UNIT = 64, EMIT_PANEL = 32 };
 /* The smallest size that a run may choose. Size 1 is excluded, because ops write other loops for
  * axes of size 1. */
 enum { LEAST_SIZE = 2 };
-/* Bytes at the beginning of a file of weights. */
+/* The number of bytes before the weights in a file of weights. */
 enum { FILE_HEAD = 64 };
 
-/* How the steps read a leaf. If they differ, the largest of these values counts. */
+/* The way in which the steps read a leaf. If steps read it in several ways, the largest of these
+ * values counts. */
 typedef enum panel_use {
-    NO_USE,     /* no step that reads it has been seen */
-    EITHER_WAY, /* all of them can read panels, but only look rows up */
-    IN_PANELS,  /* all can read panels, and one computes with them */
+    NO_USE,     /* no step that reads the leaf has been seen yet */
+    EITHER_WAY, /* all steps that read the leaf can read panels, but only look rows up */
+    IN_PANELS,  /* all steps can read panels, and one computes with the leaf, as a product does */
     BY_ROWS     /* one cannot read panels */
 } panel_use;
 
@@ -55,10 +56,10 @@ typedef struct form {
 typedef struct resting {
     bound_view value;
     size_t offset; /* offset of the value's storage, in bytes */
-    bool moves;    /* at another position or size, the location or the strides differ */
+    bool moves;    /* true if the location or the strides differ at another position or size */
 } resting;
 
-/* The offset and the size of a storage in the arena of its part, both in bytes. */
+/* The offset and the size of a storage in the arena of its plan, both in bytes. */
 typedef struct storage_room {
     size_t offset, bytes;
 } storage_room;
@@ -77,17 +78,20 @@ typedef struct span {
 /* A plan that is written, and the function that runs it. */
 typedef struct part {
     wf_plan *plan;
-    const char *name;    /* name of the function, without the prefix */
-    int64_t arena;       /* first float of its arena */
-    int64_t state;       /* first float of its caches */
-    int64_t last;        /* the last position that it may run at, or the largest size */
-    bool sized;          /* a run chooses the size of an extent */
-    storage_room *rooms; /* by storage: its place at the largest size; NULL unless sized */
+    const char *name; /* name of the function, without the prefix */
+    int64_t arena;    /* first float of its arena */
+    int64_t state;    /* first float of its caches */
+    /* the last position at which the plan may run, or the largest size of a run */
+    int64_t last;
+    bool sized; /* a run chooses the size of an extent */
+    /* by storage: its offset and size when the largest size is bound; NULL unless sized */
+    storage_room *rooms;
     /* by storage: the first float of the results of runs that are kept; -1: none are */
     int64_t *keeps;
-    resting *resting; /* by the plan's index of a node; NULL if the part has no parameter */
-    wf_text run;      /* the body of the function */
-    bool draws;       /* some of its steps draw random bits */
+    /* by the plan's index of a node; NULL if the function has no parameter position or size */
+    resting *resting;
+    wf_text run; /* the body of the function */
+    bool draws;  /* some of its steps draw random bits */
 } part;
 
 /* An attention whose keys and values are computed in every run from the int8 input of a product. */
@@ -109,9 +113,9 @@ typedef char parameter_name[32];
 
 struct wf_emitter {
     const char *prefix;
-    /* positions that the caches shall have room for; 0: all that extent P allows */
+    /* the number of positions that the caches shall have room for; 0: all that extent P allows */
     int64_t positions;
-    /* at most so many attentions compute keys and values again in every run */
+    /* the most attentions that compute keys and values again in every run */
     int64_t recomputed;
     const char *sized_by; /* the extent whose size a run chooses, or NULL */
     int64_t kept_runs;    /* number of runs whose results are kept; at least 1 */
@@ -134,22 +138,25 @@ struct wf_emitter {
     int64_t scratch;       /* most floats that a step asked for */
     panel_use *panel_uses; /* by node id */
     bool *is_placed;       /* by node id: the leaf has a place in the weights */
-    int *leaves;           /* the ids of those leaves in the order of their places */
-    int64_t *rows;         /* by node id: the rows of the leaf that steps read */
-    leaf_place *places;    /* in this order */
+    /* the ids of the leaves that have a place in the weights, in the order of these places */
+    int *leaves;
+    /* by node id: the number of the leaf's rows, from the first on, that steps read */
+    int64_t *rows;
+    leaf_place *places; /* in this order */
     int n_leaves;
     int64_t n_weights, n_int8; /* floats; weights in int8 */
     float *values;             /* of all weights */
     signed char *int8;
-    /* floats of the weights up to the end of the last leaf that is not all zeros */
+    /* the number of floats up to the end of the last leaf that is not all zeros */
     int64_t n_first;
-    wf_emit_weights *file; /* receives the values as bytes; NULL: they are an array */
+    /* receives the leaves' values as bytes; NULL: the C file has them as arrays */
+    wf_emit_weights *file;
     int64_t file_bytes;
     uint64_t checksum; /* checksum of the file's bytes */
     int64_t memory;    /* floats of all arenas and states */
     bool updates;
-    bool alone;    /* the parts run one at a time, in the same memory */
-    bool in_order; /* later parts may use the temporary memory of earlier ones */
+    bool alone;    /* the plans run one at a time, in the same memory */
+    bool in_order; /* later plans may use the temporary memory of earlier ones */
     kept_cache *kept;
     int n_kept;
     size_t cap_kept;
@@ -160,12 +167,14 @@ struct wf_emitter {
     char module[MOST_NAME];
     wf_text calls;
     int n_calls, n_modules;
-    bool module_fails, module_moves; /* some call may fail, or depends on the position */
+    /* a collected call may fail; one depends on the position or size */
+    bool module_fails, module_moves;
     char message[ERROR_SIZE];
     bool lacks; /* the message says that memory is lacking */
 };
 
-/* The name of the int parameter of a part's functions: "position", "size", or "" for none. */
+/* The name of the int parameter of a plan's emitted functions: "position", "size", or "" for
+ * none. */
 static inline const char *wf_variable(const part *q) {
     if (q->plan->with_state) return "position";
     return q->sized ? "size" : "";

@@ -27,7 +27,8 @@ uint32_t wf_crc32(const wf_crc32_table *table, uint32_t sum, const void *data, s
     for (; n >= 8; n -= 8, p += 8) {
         uint32_t low, high;
         memcpy(&low, p, 4);
-        /* memcpy reads words in the machine's byte order, which is little-endian: wf_file_order */
+        /* memcpy reads words in the machine's byte order: wf_file_order has refused all but
+         * little-endian machines */
         memcpy(&high, p + 4, 4);
         low ^= sum;
         sum = t[7][low & 255] ^ t[6][low >> 8 & 255] ^ t[5][low >> 16 & 255] ^ t[4][low >> 24] ^

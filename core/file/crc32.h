@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* of[k][b]: the checksum of byte b with k zeros after it. */
+/* of[k][b]: the checksum of byte b with k zero bytes after it, begun at 0 and not complemented. */
 typedef struct wf_crc32_table {
     uint32_t of[8][256];
 } wf_crc32_table;

@@ -11,21 +11,24 @@
 
 #include "core/file.h"
 
-/* The limit of the reference implementation, which is decimal and not 100 MiB. */
+/* The most bytes of a header: the limit of the reference implementation, which is decimal and not
+ * 100 MiB. */
 #define WF_FILE_MAX_HEADER 100000000
 #define WF_FILE_METADATA "__metadata__"
 #define WF_FILE_CHECKSUM "weft.checksum" /* metadata key; its value is 16 hexadecimal digits */
-/* The header of every file that weft writes begins with this. */
+/* The text with which the header of every file that weft writes begins. */
 #define WF_FILE_PREFIX "{\"" WF_FILE_METADATA "\":{\"" WF_FILE_CHECKSUM "\":\""
 
 #define WF_FILE_SCALE "_scale" /* the I8 matrix "w" has its scales in "w_scale" */
 
-/* Bits of an element; 0: no such dtype. *name is set to a static copy of the name. */
+/* The number of bits of an element of the dtype *name, which then points to a static copy of the
+ * name. 0: there is no such dtype. */
 int wf_file_dtype(const char **name);
 
 int wf_file_by_key(const void *a, const void *b); /* order of wf_meta, for qsort */
 
-/* Bytes are stored in the machine's order. False, with a message, on a big-endian machine. */
+/* True on a little-endian machine, whose byte order is that of the files. False with message on
+ * others, where weft neither reads nor writes files. */
 bool wf_file_order(char *message);
 
 /* Calls openat with O_CLOEXEC, again after EINTR, which network file systems can return. Returns
@@ -42,7 +45,8 @@ bool wf_file_check_written(int fd, const char checksum[17], char *message);
 
 /* The checksum of a file's contents, except the checksum itself: the tensors in the order of their
  * data, then the metadata by key. For each tensor: wf_file_sum_entry, wf_file_sum_part for its data
- * (all parts but the last are multiples of 8 bytes), then wf_mix64. */
+ * (all parts but the last are multiples of 8 bytes), then wf_mix64. wf_file_sum_text adds the
+ * metadata and writes the checksum as text. */
 uint64_t wf_file_sum_entry(uint64_t h, const wf_entry *e);
 uint64_t wf_file_sum_part(uint64_t h, const void *data, size_t n);
 void wf_file_sum_text(uint64_t h, const wf_meta *meta, int n_meta, char text[17]);

@@ -32,7 +32,7 @@ READ(from_f32, float)
 READ(from_f64, double)
 READ(from_i8, int8_t)
 READ(from_i32, int32_t)
-READ(from_i64, int64_t) /* rounds only far outside the range of i32 */
+READ(from_i64, int64_t) /* rounds only numbers that are refused, as they do not fit in i32 */
 
 static double from_bf16(const void *p) {
     uint16_t half;
@@ -178,7 +178,7 @@ static bool check_scaled(const wf_entry *e, const wf_entry *scale, const struct 
                         e->name, (long long)((const char *)lowest - (const char *)e->data));
 }
 
-/* NaN and infinities: all bits of the exponent are set. */
+/* Counts the elements that are NaN or infinite: those in which all bits of the exponent are set. */
 #define COUNT(type, exponent)                                                                      \
     for (size_t i = 0; i < e->bytes / sizeof(type); i++) {                                         \
         type bits;                                                                                 \
@@ -281,8 +281,8 @@ static size_t part_of(const wf_tensor *t) {
     return most < panel ? panel : most / panel * panel;
 }
 
-/* Entries with scales come first: their scales may themselves be entries to load, and loading those
- * would free the scales' memory. */
+/* Sort by the address of the data, but entries with scales first: their scales may be entries to
+ * load, too, and loading those would free the scales' memory. */
 static int by_data(const void *a, const void *b) {
     const item *x = a, *y = b;
     uintptr_t p = (uintptr_t)x->entry->data, q = (uintptr_t)y->entry->data;
@@ -389,13 +389,13 @@ typedef struct drop {
     const wf_file *file; /* the file; NULL if no memory is freed */
     bool on;
     char *from;
-    /* the start of the next tensor, which may lie before the end of this one */
+    /* the next item's data, which may begin before this one's end; NULL: no limit */
     const char *limit;
 } drop;
 
 static void begin_drop(drop *d, const room *r, int i) {
     const item *it = &r->items[i], *next = i + 1 < r->n ? it + 1 : NULL;
-    /* the previous item came from this file, too */
+    /* true if the previous item came from this file, too */
     const bool went_on = d->on;
     const char *data = it->entry->data, *end = NULL;
     if (went_on) end = (const char *)it[-1].entry->data + it[-1].entry->bytes;

@@ -1,4 +1,4 @@
-/* core/file/file_open.c - opens files of tensors, recognises their format by the first bytes.
+/* core/file/file_open.c - opens files of tensors, and recognises their format by the first bytes.
  *
  * A file is read with pread and not mmap, so that a file that another process truncates gives an
  * error and not a signal. */

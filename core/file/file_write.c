@@ -44,8 +44,8 @@ static int by_alignment(const void *a, const void *b) {
     return difference ? difference : strcmp(x->name, y->name);
 }
 
-/* A text whose length is measured first (at NULL, capacity 0), and which is then written again to
- * be stored. */
+/* A text that is written twice: first with `at` NULL and capacity 0, which only measures its length
+ * n, and then into memory of that length. */
 struct text {
     char *at;
     size_t n, capacity;
@@ -150,7 +150,9 @@ static bool write_all(int fd, const void *data, size_t n, char *message) {
 }
 
 static bool flush(int fd) {
-    while (fsync(fd) != 0) /* flushing is not tried again: the kernel may have dropped the data */
+    /* fsync is tried again after EINTR only: after other errors the kernel may have dropped the
+     * data */
+    while (fsync(fd) != 0)
         if (errno != EINTR) return false;
     return true;
 }
@@ -171,7 +173,8 @@ static void name_temporary(char name[256], const char *base, long pid, int i) {
     snprintf(name, 256, "%.200s.tmp-weft-%ld-%d", base, pid, i);
 }
 
-/* The id of the process that made this temporary file of base; 0: not such a file. */
+/* The id of the process that made this file, if its name is that of a temporary file for `base`;
+ * else 0. */
 static long owner_of(const char *name, const char *base) {
     size_t n = strnlen(base, 200);
     char same[256];
@@ -182,8 +185,8 @@ static long owner_of(const char *name, const char *base) {
     return i >= 0 && strcmp(name, same) == 0 ? pid : 0;
 }
 
-/* Create a new file in the folder, under a name that no other thread, process or dead process
- * uses. */
+/* Create and lock a new file in the folder, under a name that no other thread, process or dead
+ * process uses. Returns its descriptor, or -1 with message. */
 static int create(int folder, const char *base, mode_t mode, char temporary[256], char *message) {
     int fd = -1;
     for (int i = 0; i < 10000; i++) {
@@ -216,8 +219,8 @@ static void remove_left(int folder, const char *base) {
         close(copy);
 }
 
-/* Only a regular file may be replaced. *mode becomes its permissions, or -1 if there is no old
- * file. */
+/* True if there is no file of this name (*mode is then -1), or it is a regular file (*mode gets its
+ * permissions). Others are not replaced: false, with message. */
 static bool check_old(int folder, const char *base, int *mode, char *message) {
     struct stat old;
     *mode = -1;

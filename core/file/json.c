@@ -79,7 +79,8 @@ static bool unicode_escape(struct wf_json *j, char **to) {
         if (low < 0xDC00 || low > 0xDFFF) return fail(j, "half a surrogate pair");
         c = 0x10000 + ((c - 0xD800) << 10 | (low - 0xDC00));
     }
-    *to += wf_utf8_put(*to, (int32_t)c); /* six characters or twelve become at most four */
+    /* six or twelve characters of the escape become at most four bytes */
+    *to += wf_utf8_put(*to, (int32_t)c);
     return true;
 }
 
@@ -105,7 +106,7 @@ bool wf_json_text(struct wf_json *j, char **out, size_t *bytes) {
             return false;
     }
     j->at++;
-    *to = 0; /* the closing quote is at this place or after it */
+    *to = 0; /* overwrites nothing unread: the closing quote was at this place or after it */
     *bytes = (size_t)(to - *out);
     return true;
 }

@@ -22,14 +22,17 @@ struct wf_json {
 bool wf_json_begin(struct wf_json *j, char *text, size_t size); /* false: not UTF-8 */
 bool wf_json_finish(struct wf_json *j);         /* false unless only white space follows */
 bool wf_json_expect(struct wf_json *j, char c); /* take c, or fail */
-/* a U+0000 is an error, because it would end the C string */
+/* a string, decoded in place; U+0000 in it is an error, because it would end the C string */
 bool wf_json_string(struct wf_json *j, char **out);
 /* a string with its length in bytes; U+0000 is allowed */
 bool wf_json_text(struct wf_json *j, char **out, size_t *bytes);
 bool wf_json_size(struct wf_json *j, int64_t *out); /* an integer from 0 to 2^63 - 1 */
 bool wf_json_skip(struct wf_json *j);               /* any value, checked */
-bool wf_json_item(struct wf_json *j, bool *first);  /* true if the array has one more value */
-/* true if the object has one more member */
+/* true if the array has one more value, which the caller then reads; false: end of the array, or an
+ * error */
+bool wf_json_item(struct wf_json *j, bool *first);
+/* true if the object has one more member, whose value the caller then reads; false: end of the
+ * object, or an error */
 bool wf_json_key(struct wf_json *j, bool *first, char **key);
 
 /* ---- writing ------------------------------------------------------------------------------- */
@@ -40,7 +43,8 @@ enum { WF_JSON_ESCAPE = 13 }; /* the longest escape with its terminating '\0' */
  * length. */
 int wf_json_escape(int32_t code, char out[WF_JSON_ESCAPE]);
 
-/* Writes text between quotes, part by part. It escapes only what JSON requires. */
+/* wf_json_quote writes text between quotes, and escapes only what JSON requires. It passes the
+ * result to `put` in parts of n bytes. */
 typedef void wf_json_put(void *to, const char *bytes, size_t n);
 void wf_json_quote(wf_json_put *put, void *to, const char *text);
 

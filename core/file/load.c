@@ -55,8 +55,9 @@ static void note_unexpected(loading *l, const wf_entry *e) {
     note(l, WF_UNEXPECTED, NULL, e, reason);
 }
 
-/* True if an outcome is not allowed. The message then has the first reason, and the number of
- * further items that are not allowed. */
+/* True if an outcome is not allowed. The message then has the reason of one item that is not
+ * allowed (a misfit before a missing leaf, and that before an unexpected tensor), and the number of
+ * the others. */
 static bool refused(loading *l) {
     wf_load_report *r = l->report;
     const int counts[] = { 0, r->missing, r->unexpected, r->misfits };
@@ -95,7 +96,8 @@ static const wf_tensor *namesake(loading *l, const wf_entry *e, const wf_rename 
     return wf_find(l->g, renamed);
 }
 
-/* Files of version 0.1 hold buffers that are transient now: they are ignored. */
+/* True for a transient buffer. Files written by version 0.1 hold such buffers; loading ignores
+ * them. */
 static bool is_transient(const wf_tensor *t) {
     return t && is_stored(t) && leaf_of(t)->transient;
 }

@@ -19,7 +19,7 @@
 typedef struct wf_loader {
     const wf_file *file;
     const char *prefix; /* before each name in the file */
-    bool *marked;       /* by index in the file: the tensor was found */
+    bool *marked;       /* by index of a tensor in the file: true if wf_loader_find has found it */
     /* [n] pairs; a leaf that is listed k times in a row takes k entries, stacked along its rows */
     wf_tensor **leaves;
     const wf_entry **entries, **scales;
@@ -32,7 +32,8 @@ typedef struct wf_loader {
 bool wf_loader_open(wf_loader *l, const wf_file *f, const char *prefix, int most, char *message);
 void wf_loader_close(wf_loader *l);
 
-/* The tensor with this name after the prefix, which is marked. NULL: there is none. */
+/* The tensor of the file whose name is the prefix followed by this name; it is marked as found.
+ * NULL: there is none. */
 const wf_entry *wf_loader_find(wf_loader *l, const char *name);
 /* Look for one tensor that a file may hold under several of n names. *found is NULL if it has none
  * of them. False if two copies differ; the message then ends with `reason`, which says why they
@@ -49,7 +50,8 @@ const wf_entry *wf_loader_left(const wf_loader *l, const wf_entry *last);
 /* Load all pairs. False with message: one does not fit, or out of memory. */
 bool wf_loader_load(wf_loader *l);
 
-/* True if the name ends as those of scales do, whether or not a matrix in I8 goes with it. */
+/* True if the name ends in "_scale", whether or not the file has an I8 matrix of the name before
+ * it. */
 bool wf_named_as_scale(const char *name);
 /* Element i of an entry of F32, F64, F16, BF16, I32 or I64; of I8, the number times the scale of
  * its row. Other types give NaN. */

@@ -109,7 +109,8 @@ static bool count_marked(wf_pickle *p, size_t *n) {
 /* ---- tuples, lists and dicts ----------------------------------------------------------------- */
 
 /* The least bytes of a pickle that each value, item and memo entry of a state_dict takes. A pickle
- * with more of them per byte is no state_dict, and would need many times its length of memory. */
+ * with more of them per byte (beyond the first FEW) is no state_dict, and would need many times its
+ * length of memory. */
 enum { BYTES_OF_VALUE = 2, BYTES_OF_ITEM = 4, BYTES_OF_MEMO = 3, FEW = 64 };
 
 static bool usual(wf_pickle *p, size_t n, size_t bytes) {
@@ -222,8 +223,9 @@ static bool push_string(wf_pickle *p, size_t width) {
 
 /* ---- the memo -------------------------------------------------------------------------------- */
 
-/* Puts the top value into the memo. Python numbers memo entries one after the other, so no number
- * exceeds the bytes read so far. */
+/* Puts the top value into the memo. Python numbers memo entries one after the other, and each takes
+ * at least 3 bytes of the pickle (BYTES_OF_MEMO). A number larger than this allows is refused, so
+ * that the memo stays small. */
 static bool memo_put(wf_pickle *p, size_t width) {
     uint64_t i;
     if (!take_number(p, width, &i) || !has(p, 1)) return false;
@@ -262,7 +264,8 @@ static bool same(const char *text, const char *line, size_t n) {
     return strlen(text) == n && memcmp(text, line, n) == 0;
 }
 
-/* How many bytes of a name messages show: those before the first unusual one, at most 60. */
+/* The number of bytes of a name that messages show: those before the first space, control or
+ * non-ASCII character, at most 60. */
 static int plain(const char *text, size_t n) {
     int i = 0;
     while (i < 60 && (size_t)i < n && text[i] > ' ' && text[i] < 0x7F) i++;

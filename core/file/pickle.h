@@ -11,8 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A larger pickle is refused: one tensor takes about 250 bytes of it. For each of its bytes the
- * machine takes at most some 25 bytes of memory. */
+/* The most bytes of a pickle; a larger one is refused. A tensor takes about 250 bytes of a pickle.
+ * For each byte of it the machine takes at most some 25 bytes of memory. */
 #define WF_PICKLE_MAX (1 << 25)
 
 typedef enum wf_pickle_kind {

@@ -22,7 +22,7 @@ struct wf_file {
     wf_meta *meta;          /* sorted by key */
     int count, meta_count;
     bool has_meta, checked;
-    /* a load frees the memory of the data that it has copied */
+    /* true: a load frees the memory of the data that it has copied */
     bool drops;
     /* the files that were joined into this one; they own names and data */
     wf_file **parts;
@@ -40,8 +40,9 @@ struct source {
  * its checksum is computed. */
 enum { WF_FILE_PART = 1 << 20 };
 
-bool wf_source_read(wf_file *f, struct source *s, void *to,
-                    size_t n); /* false if fewer than n bytes are left */
+/* Read n bytes, of which the caller knows that they are within s->size. False, with f's error: the
+ * file cannot be read, or has become shorter. */
+bool wf_source_read(wf_file *f, struct source *s, void *to, size_t n);
 
 /* Allocate a block of `size` bytes, 64-byte aligned, because kernels are faster on aligned data.
  * False: out of memory. */

@@ -427,7 +427,8 @@ static bool read_legacy(struct reading *r) {
 /* ---- inside core/file ------------------------------------------------------------------------ */
 
 /* The first 8 bytes of an archive could be the length of a safetensors header of 67 MB. The next
- * byte tells them apart: a brace or a space there, a compression method in an archive. */
+ * byte tells them apart: a brace or white space in a safetensors file, a compression method in an
+ * archive. */
 int wf_torch_container(const unsigned char *first, int64_t size) {
     if (size >= 9 && memcmp(first, "PK\3\4", 4) == 0 && first[8] < ' ' && first[8] != '\t' &&
         first[8] != '\n' && first[8] != '\r')

@@ -44,7 +44,8 @@ static bool read_at(wf_file *f, struct source *s, int64_t at, void *to, size_t n
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
-/* Where the directory is. It ends where the records about the archive's end begin. */
+/* The directory's offset, size and end, and its number of headers. It ends where the records about
+ * the archive's end begin. */
 struct directory {
     int64_t at, size, end;
     uint64_t count;

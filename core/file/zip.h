@@ -21,11 +21,12 @@ typedef struct wf_zip {
     char *part; /* a buffer for bytes that are checked but not kept */
 } wf_zip;
 
-/* Read the list of records. No two may share a byte or a name, and none may be compressed. */
+/* Read the list of records. False, with f's error, if two share a byte or a name, or one is
+ * compressed or encrypted. */
 bool wf_zip_open(wf_file *f, struct source *s, wf_zip *z);
 const wf_zip_record *wf_zip_find(const wf_zip *z, const char *name); /* NULL: not there */
-/* Read the bytes of a record, or only check them if `to` is NULL. False if their CRC-32 does not
- * match. */
+/* Read the bytes of a record, or only check them if `to` is NULL. False, with f's error, if they
+ * cannot be read or their CRC-32 does not match. */
 bool wf_zip_read(wf_file *f, struct source *s, wf_zip *z, const wf_zip_record *r, char *to);
 void wf_zip_close(wf_zip *z);
 

@@ -19,7 +19,8 @@ typedef struct module {
     /* the index of the module that is drawn for this one: itself, or the first of repeated
      * layers */
     int drawn_as;
-    /* how many repeated layers this module stands for; the index of the last of them */
+    /* the number of repeated layers that this module stands for, itself included; the index of the
+     * last of them */
     int copies, last;
     uint64_t signature;      /* hash of the operations inside: equal in repeated layers */
     int box[2];              /* index of the module's box, forward and backward; or -1 */
@@ -30,7 +31,7 @@ typedef struct module {
 /* Something drawn. */
 typedef struct box {
     const wf_tensor *node; /* the first tensor that this box stands for */
-    int module;            /* where it is drawn */
+    int module;            /* index of the module inside which it is drawn */
     /* index of the module that this box stands for; -1 if the box is one operation, leaf or
      * result */
     int as_module;
@@ -39,11 +40,11 @@ typedef struct box {
     bool fetched;
     /* row of the table of styles; for a module, the first row that one of its operations has */
     int looks_like;
-    int claimed; /* index of the last repeated module that had an operation drawn here */
+    int claimed; /* index of the module whose operation was the last to be drawn as this box */
     int next;    /* the next box in its module, or -1 */
     int64_t parameters;
-    const wf_tensor *fused_into; /* the node into which the plan fused this one, or NULL */
-    const wf_op *runs_as;        /* the op by which a rewrite rule replaced its op, or NULL */
+    const wf_tensor *fused_into; /* the node into which the plan fused the box's node, or NULL */
+    const wf_op *runs_as;        /* the op by which a rewrite rule replaced the box's op, or NULL */
     /* number of steps of the plan that compute this box; seconds and memory are sums over these
      * steps */
     int steps;
@@ -53,8 +54,9 @@ typedef struct box {
 } box;
 
 typedef struct link {
-    int from, to;            /* boxes */
-    const wf_tensor *value;  /* the tensor that is read, after the views on the way */
+    int from, to; /* boxes */
+    /* the tensor that the operation reads: the last of the views on the way from source */
+    const wf_tensor *value;
     const wf_tensor *source; /* the tensor before these views */
     bool shape_only;
     int next; /* next link into the same box */
@@ -77,7 +79,9 @@ typedef struct picture {
     link *links;
     int *links_into; /* by box: the last link into it */
     int n_boxes, n_links;
-    bool measured;  /* there is a plan, with shapes and times */
+    /* there is a plan whose extents are bound: shapes are the bound ones, and boxes have
+     * measurements */
+    bool measured;
     double seconds; /* time of all steps of the plan */
 } picture;
 

@@ -16,8 +16,8 @@
 #include "core/run_internal.h"
 #include "dot.h"
 
-/* How boxes of a family look. A module looks like that one of its operations whose row comes
- * first. */
+/* The look of the boxes of some families of ops. A module looks like that one of its operations
+ * whose row comes first. */
 typedef struct style {
     const char *families, *meaning, *look;
 } style;
@@ -109,8 +109,8 @@ static void add_escaped(text *t, const char *s, size_t n) {
         }
         if (good < n) {
             add(t, "&#65533;");
-            good++;
-        } /* a byte that is not part of valid UTF-8 */
+            good++; /* skips a byte that is not part of valid UTF-8 */
+        }
         s += good;
         n -= good;
     }
@@ -163,7 +163,8 @@ static void add_bytes(text *out, size_t n) {
     add(out, n < 1000 ? " B" : "B");
 }
 
-/* "decoder.layers.0-5  x6": from module `from` down to m, both included. */
+/* Writes the part of m's path from module `from` on, m included, and the number of repeated layers:
+ * "decoder.layers.0-5  x6". */
 static void add_module_name(text *out, const picture *p, int from, int m) {
     const module *at = &p->modules[m], *last = &p->modules[at->last];
     const module *first = &p->modules[from];

@@ -202,7 +202,8 @@ static bool push_copy(wf_plan *p, binding *b, int count_at, wf_view *view, locat
     return add_exec(p, b, &e);
 }
 
-/* The axis along which a cached result grows: the one whose size depends on the position. */
+/* The axis along which a cached result grows: the one whose size depends on the position. -1: the
+ * plan has failed, for instance because there is none. */
 static int growing_axis(wf_plan *p, const exec *e) {
     wf_view out[2][WF_MAX_RESULTS];
     for (int position = 0; position < 2; position++) {
@@ -474,7 +475,7 @@ bool wf_plan_prepare(wf_plan *p, int64_t position) {
     }
     size_t scratch =
         wf_scratch_stride(b->scratch) * (size_t)(p->pool ? wf_pool_threads(p->pool) : 1);
-    /* At least 1 byte: memcpy needs valid pointers for empty tensors, too. */
+    /* The arena has at least 1 byte: memcpy needs valid pointers for empty tensors, too. */
     size_t arena = b->arena ? b->arena : 1;
     return grow(p, &p->arena, &p->arena_bytes, arena, "arena") &&
            grow(p, &p->scratch, &p->scratch_bytes, scratch, "scratch");

@@ -4,9 +4,9 @@
  * Greedy by size (Pisarchyk & Lee 2020, arXiv:2001.03288): the largest storage first, each at the
  * lowest offset that is free for its lifetime. This looks at all pairs, so it is used only for the
  * 4096 largest storages (LARGEST), which decide how much memory a plan needs. The others get memory
- * above these. It is allocated and freed in the order of the schedule, as by malloc: free pieces
- * are in bins of similar sizes, and free neighbours are merged at once, O(1) each. If there are
- * more than LARGEST storages, the second method is also tried for all of them, and the better
+ * at higher offsets, which is allocated and freed in the order of the schedule, as by malloc: free
+ * pieces are in bins of similar sizes, and free neighbours are merged at once, O(1) each. If there
+ * are more than LARGEST storages, the second method is also tried for all of them, and the better
  * result is used. */
 #include "plan.h"
 
@@ -25,7 +25,7 @@ typedef struct piece {
 
 typedef struct heap {
     piece *pieces;
-    int n, top; /* number of pieces; index of the last piece of the arena */
+    int n, top; /* number of pieces; index of the piece at the end of the arena, or -1 */
     int bins[BINS];
     uint64_t filled[BINS / 64];
 } heap;
@@ -52,8 +52,8 @@ static int lowest_gap(const binding *b, const int *placed, int n, storage *s) {
     return at;
 }
 
-/* Set the offsets of the n storages in `list`, the largest first. Returns the bytes of arena that
- * they need. */
+/* Set the offsets of the n storages in `list`, which is sorted with the largest first. Returns the
+ * bytes of arena that they need. */
 static size_t place_by_size(binding *b, const int *list, int n, int *placed) {
     size_t arena = 0;
     for (int i = 0; i < n; i++) {
@@ -96,8 +96,8 @@ static void remove_from_bin(heap *h, int i) {
     p->bin = TAKEN;
 }
 
-/* Find a free piece: the smallest that suffices among the first few of its own bin, or the first of
- * the next bin that is not empty. -1: there is none. */
+/* Find a free piece of at least this size: the smallest among the first 16 (TRIED) of the bin for
+ * this size, or else the first of the next bin that is not empty. -1: there is none. */
 static int find_piece(const heap *h, size_t bytes) {
     int bin = bin_of(bytes), best = -1;
     for (int i = h->bins[bin], n = 0; i >= 0 && n < TRIED; i = h->pieces[i].next, n++) {
@@ -106,7 +106,7 @@ static int find_piece(const heap *h, size_t bytes) {
     }
     while (best < 0 && ++bin < BINS) {
         if (h->filled[bin / 64] >> bin % 64 == 0)
-            bin |= 63; /* the rest of this word has no bits set */
+            bin |= 63; /* the rest of this word of the bitmap has no bits set */
         else
             best = h->bins[bin];
     }
@@ -161,9 +161,10 @@ static void release(heap *h, int i) {
 }
 
 typedef struct event { /* a storage; events are sorted by the step at which it is first used */
-    /* next: the next storage in the list of those that are used last in the same step */
+    /* next: index of the next event in the list of the storages that are used last in the same
+     * step */
     int storage, first, next;
-    size_t bytes;
+    size_t bytes; /* the storage's size; once it has memory, the index of its piece */
 } event;
 
 static int by_time(const void *a, const void *b) {
@@ -173,8 +174,8 @@ static int by_time(const void *a, const void *b) {
     return x->storage - y->storage;
 }
 
-/* Set the offsets of the storages in `list`, from `base` on, in the order of their lifetimes.
- * Returns the end of the arena, or SIZE_MAX if out of memory. */
+/* Set the offsets of the storages in `list`, from `base` on, in the order in which they are first
+ * used. Returns the end of the arena, or SIZE_MAX if out of memory. */
 static size_t place_by_time(binding *b, const int *list, int n, size_t base) {
     heap h = { .pieces = malloc(((size_t)n + 1) * sizeof *h.pieces), .top = -1 };
     event *events = malloc(((size_t)n + 1) * sizeof *events);

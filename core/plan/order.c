@@ -3,27 +3,29 @@
  * It is the order of recording, with two exceptions. A scalar comes directly after the last of its
  * operands, while that operand is in the cache; an update comes after all readers of the leaves
  * that it writes, and after all values that are not gradients. Nodes are therefore kept in a linked
- * list, and inserted after other nodes. To find the place, one must know which of two nodes is
- * later in the list. For this the insertions are recorded as trees: the parent of a node is the
- * node after which it was inserted, and roots are in the order of recording. Of two children of the
- * same parent the newer is earlier in the list. The common ancestor of two nodes is found in O(log
- * n) with jump pointers (Myers 1983, "An applicative random-access stack"). */
+ * list, and inserted after other nodes. To find the node to insert after, one must know which of
+ * two nodes is later in the list. For this the insertions are recorded as trees: the parent of a
+ * node is the node after which it was inserted, and roots are in the order of recording. Of two
+ * children of the same parent the newer is earlier in the list. The common ancestor of two nodes is
+ * found in O(log n) with jump pointers (Myers 1983, "An applicative random-access stack"). */
 #include "plan.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* one for every node after the leaves; entry 0 is the head of the list */
+/* the place of a node in the order: one entry for every node after the leaves; entry 0 is the head
+ * of the list */
 typedef struct entry {
-    int next;                /* in the list; 0: none */
-    int root;                /* the root of its tree */
-    int parent, jump, depth; /* its parent, an ancestor further up, and its depth in the tree */
+    int next; /* in the list; 0: none */
+    int root; /* the root of its tree */
+    /* in its tree: the parent, an ancestor further up (the jump pointer), and the depth */
+    int parent, jump, depth;
     /* the number of insertions up to this one, itself included; 0: the node was appended */
     int time;
-    int leaf; /* index of the leaf of which it may be a view; -1: none */
+    int leaf; /* index of the leaf of which the node may be a view; -1: none */
     /* for an update: the last node in the list that must precede it, of those found so far */
     int after;
-    int missing; /* for an update: how many updates must still precede it */
+    int missing; /* for an update: the number of updates not yet in the list that must precede it */
 } entry;
 
 typedef struct leaf_use { /* how the plan uses a leaf */

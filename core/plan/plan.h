@@ -19,7 +19,7 @@ typedef enum { IN_ARENA, IN_LEAF, IN_FEED, IN_STATE } storage_place;
 /* Memory that one or more values share. Lifetimes are planned for storages, not for values. */
 typedef struct storage {
     storage_place place;
-    /* index of the storage in its kind: node id of a leaf, place in feeds, or slot of a state */
+    /* for a leaf, its node id; for a feed, its index in feeds; in a state, the index of the slot */
     int index;
     size_t bytes, offset;
     /* indices of steps: the first that writes the storage, and the last that reads it */
@@ -54,13 +54,13 @@ typedef struct chunk { /* a block of a binding's memory, which follows this head
     size_t size, used;
 } chunk;
 
-/* The memory of a cached tensor in a state, [batch, outer, rows, inner bytes]; in a binding, the
- * memory that it needs. */
+/* In a state: the memory of a cached tensor, [batch, outer, rows, inner bytes]. In a binding: the
+ * sizes that the tensor needs. */
 typedef struct slot {
     char *data;
     size_t bytes; /* bytes allocated for data; never shrinks */
     size_t outer, rows, inner;
-    size_t used; /* rows in use after the run; of a recurrent state, positions seen */
+    size_t used; /* number of rows in use after the run; of a recurrent state, of positions seen */
     /* the axis along which the tensor grows; 0: it is a recurrent state, which does not grow */
     int axis;
 } slot;
@@ -124,7 +124,8 @@ struct wf_plan {
     wf_graph *graph;
     wf_pool *pool;
     bool ok, training, with_state, profile, ran, lacks; /* lacks: memory for a binding */
-    int64_t reserves; /* rows that caches reserve; 0: a few more than are needed */
+    /* the number of rows that each cache reserves, if no more are needed; 0: as bind.c chooses */
+    int64_t reserves;
     char error[ERROR_SIZE];
     planned *nodes; /* leaves first; then values and updates, in the order of order.c */
     int n_nodes;
@@ -137,7 +138,8 @@ struct wf_plan {
     feed *feeds;
     int n_feeds;
     uint64_t feeds_generation; /* incremented when the feeds' memory moves; begins at 1 */
-    counter *counters;         /* for each node: its own, and one for a copy of each operand */
+    /* for each node its measurements, followed by those of a copy of each operand */
+    counter *counters;
     int n_counters;
     int64_t size[MAX_EXTENTS]; /* sizes bound now; 0: not bound (the size of P may be 0) */
     binding *bindings[MAX_BINDINGS];
@@ -164,7 +166,7 @@ static inline const wf_tensor *wf_plan_node(const wf_plan *p, int id) { /* as it
 }
 /* bind the plan at this position: p->now has its shapes and memory */
 bool wf_plan_prepare(wf_plan *p, int64_t position);
-/* valid after that; NULL: t is not in the plan */
+/* the view and the storage of t, valid after wf_plan_prepare; NULL: t is not in the plan */
 bound_view *wf_plan_value(wf_plan *p, const wf_tensor *t);
 void wf_plan_point(wf_plan *p, const wf_state *s); /* set the data pointers of all views */
 void wf_binding_free(binding *b);
@@ -174,16 +176,17 @@ void wf_binding_free(binding *b);
 enum { OWN_ARENA = 1 << 14 };
 bool wf_rewrite_nodes(wf_plan *p, const unsigned char *need);
 
-/* order.c: move scalars directly after their operands, and updates after all readers of what they
- * write. p->nodes has leaves, then values, then updates: `leaves` is where leaves end, `values`
- * where values end. */
+/* order.c: move scalars directly after their operands, and updates after all readers of the leaves
+ * that they write. p->nodes has leaves, then values, then updates: `leaves` is where leaves end,
+ * `values` where values end. False: out of memory, two updates write the same leaf, or updates read
+ * each other's leaves in a cycle. */
 bool wf_order_nodes(wf_plan *p, int leaves, int values);
 
 /* plan_memory.c */
 /* compute offsets and b->arena from lifetimes; false: out of memory */
 bool wf_assign_memory(binding *b);
 /* offsets.c: set the offsets of the storages in a list, which is sorted with the largest first, and
- * b->arena. */
+ * b->arena. False: out of memory. */
 bool wf_assign_offsets(binding *b, const int *list, int n);
 
 /* ---- state ----------------------------------------------------------------------------------- */
@@ -192,7 +195,8 @@ struct wf_state {
     int batch, n_slots;
     int64_t used; /* number of rows that have been written */
     slot *slots;
-    char *spare; /* wf_state_reorder moves rows by it: at least as large as the largest slot */
+    /* memory through which wf_state_reorder moves rows: at least as large as the largest slot */
+    char *spare;
     size_t spare_bytes;
 };
 

@@ -22,7 +22,8 @@ static bool whole(const storage *s, const wf_view *v, int64_t offset) {
            bytes == s->bytes;
 }
 
-/* True if no other operand reads the memory to be overwritten, except element by element. */
+/* True if no other operand reads the memory to be overwritten, except element by element in an op
+ * whose kernel is not `exclusive`. */
 static bool alone(const binding *b, const exec *e, int i, const int *root) {
     for (int j = 0; j < e->call.n_in; j++) {
         int s = e->in[j].storage;
@@ -46,7 +47,7 @@ static bool same_elements(const wf_view *a, const wf_view *b) {
     return wf_dtype_size(a->dtype) == wf_dtype_size(b->dtype);
 }
 
-/* The storage of the operand that the result of exec x may overwrite, or -1. */
+/* The storage of the operand that result 0 of step x may overwrite, or -1. */
 static int overwritten(const binding *b, int x, const int *root) {
     const exec *e = &b->execs[x];
     const storage *out = e->out[0].storage >= 0 ? &b->storages[e->out[0].storage] : NULL;

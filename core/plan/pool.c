@@ -31,7 +31,8 @@
 #endif
 
 enum { MAX_THREADS = 256, CACHE_LINE = 64 };
-/* rounds of spinning; crowded: with more threads than processors */
+/* how often a waiting thread checks its condition before it sleeps; SPINS_CROWDED if there are more
+ * threads than processors */
 enum { SPINS = 1500, SPINS_CROWDED = 50 };
 
 /* The epoch in bits: bit 0 is the flag STOP, and the bits above it are the number of the job. */
@@ -73,7 +74,8 @@ struct wf_pool {
     /* turn: held by the caller whose job runs; mutex: held to sleep on a condition variable of idle
      * or done, and to signal it */
     pthread_mutex_t turn, mutex;
-    struct waiters idle, done;          /* workers without a job; the caller at the barrier */
+    /* idle: workers that wait for a job; done: the caller, which waits at the barrier */
+    struct waiters idle, done;
     struct worker workers[MAX_THREADS]; /* from 1: worker 0 is the caller */
     struct job jobs[2];
 };
@@ -156,8 +158,8 @@ static void wake(wf_pool *pool, struct waiters *waiters, int at_most) {
 
 /* ---- a job ------------------------------------------------------------------------------- */
 
-/* Divide the tasks equally among the workers, at least one task each; the first get the
- * remainder. */
+/* Divide n tasks among the workers, or among n of them if there are more. The numbers of tasks
+ * differ by at most one; the first workers have the larger ones. */
 static void fill_queues(const wf_pool *pool, struct job *job, int64_t n) {
     int n_queues = job->n_queues = n < pool->threads ? (int)n : pool->threads;
     int64_t each = n / n_queues, more = n % n_queues, from = 0;
@@ -250,7 +252,7 @@ bool wf_pool_run(wf_pool *pool, int64_t n, task_function *task, void *arg) {
 static void start_workers(wf_pool *pool, int threads) {
     sigset_t all, before;
     sigfillset(&all);
-    /* blocked in workers: signals go to the program's own threads */
+    /* workers start with all signals blocked, so that signals go to the program's own threads */
     pthread_sigmask(SIG_SETMASK, &all, &before);
     for (pool->threads = 1; pool->threads < threads; pool->threads++) {
         struct worker *w = &pool->workers[pool->threads];

@@ -19,8 +19,8 @@ bool wf_pool_run(wf_pool *pool, int64_t n, bool (*task)(void *arg, int64_t index
 
 /* The floating-point mode of kernels, that of IEEE 754: round to nearest, denormals as they are, no
  * traps. Flushing to zero is off because x86 and ARM would flush different numbers. Workers are
- * always in this mode; the calling thread enters it for a run. On other processors these functions
- * do nothing. */
+ * always in this mode; the calling thread enters it for a run. On processors other than these two
+ * the functions do nothing. */
 unsigned wf_float_mode_enter(void); /* returns the argument that leave needs */
 void wf_float_mode_leave(unsigned mode);
 

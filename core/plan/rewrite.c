@@ -19,7 +19,7 @@
 struct wf_rewrite {
     wf_plan *p;
     const unsigned char *need;
-    int32_t *readers; /* by node id: how many operands read its data */
+    int32_t *readers; /* by node id: the number of operands that read the node's data */
     const wf_tensor *outer;
     bool no_memory;
 };
@@ -91,8 +91,8 @@ bool wf_read_once(const wf_rewrite *r, const wf_tensor *t) {
     return r->readers[t->id] == 1 && !(r->need[t->id] & FETCHED) && wf_feed_of(r->p, t) < 0;
 }
 
-/* Mark the computed operands of the replaced node that its replacement does not read as fused into
- * it. The mark of a node that is computed all the same is ignored. */
+/* Mark those computed operands of the replaced node that its replacement does not read: they are
+ * fused into the replacement. The mark of a node that is computed all the same is ignored. */
 static void mark_fused(wf_rewrite *r, const wf_tensor *before, int n_in, wf_tensor *const *in) {
     for (int i = 0; i < before->n_in; i++) {
         const wf_tensor *x = before->in[i];

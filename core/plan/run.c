@@ -1,7 +1,7 @@
 /* core/plan/run.c - bind, feed, run, fetch; the profile.
  *
- * A run allocates no memory and computes no shapes, unless an extent or the position has changed or
- * the memory was released. */
+ * A run allocates no memory and computes no shapes, unless it is the plan's first, an extent or the
+ * position has changed, or the memory was released. */
 #include "core/graph_internal.h"
 #include "core/op_internal.h"
 #include "core/run_internal.h"
@@ -182,8 +182,8 @@ typedef struct job {
     size_t stride;
 } job;
 
-/* All ops of a plan share the scratch memory. A sanitizer sees writes past what each has asked for,
- * because the bytes behind that are forbidden while its task runs. */
+/* All ops of a plan share the scratch memory. AddressSanitizer finds writes beyond the size that an
+ * op has asked for, because the bytes behind it are forbidden while a task of the op runs. */
 static bool run_task(void *arg, int64_t index, int worker) {
     const job *j = arg;
     size_t own = j->call->scratch_bytes;

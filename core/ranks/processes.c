@@ -83,7 +83,8 @@ static bool start_watchdog(struct watchdog *w) {
     pthread_t thread;
     sigset_t all, before;
     sigfillset(&all);
-    /* blocked here: signals go to the program's own threads */
+    /* the watchdog starts with all signals blocked, so that signals go to the program's own
+     * threads */
     pthread_sigmask(SIG_SETMASK, &all, &before);
     bool ok = pthread_create(&thread, NULL, watch_caller, w) == 0 && pthread_detach(thread) == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);

@@ -1,8 +1,8 @@
 /* core/ranks/region.c - the memory that the ranks of one machine share: its layout, waking
  * sleepers, and the record of the first failure.
  *
- * The memory has no name: only children forked after its creation can use it, and it goes with
- * them.
+ * The memory has no name: only this process and children forked after its creation can use it, and
+ * the system frees it with the last of them.
  *
  * No wake-up is lost. Each rank has an eventcount: a futex word that its peers increment. A waiting
  * rank reads its event count, looks for work, and sleeps only while the count is unchanged; a peer
@@ -26,8 +26,10 @@
 
 #include "core/plan/pool.h"
 
-/* Sizes of ring buffers in bytes. They are small enough that data are read from a cache, and large
- * enough that other ranks need not wait for one that is preempted for a moment. */
+/* Sizes of a rank's ring buffers in bytes. COMMON: the one that all ranks read; RINGS: the sum of
+ * those to single ranks, each of which has at least LEAST_RING. They are small enough that data are
+ * read from a cache, and large enough that other ranks need not wait for one that is preempted for
+ * a moment. */
 enum { COMMON = 1 << 19, RINGS = 1 << 20, LEAST_RING = 1 << 12 };
 
 /* A waiting rank yields its processor each time it has spun this often: the awaited rank may need

@@ -30,7 +30,8 @@ typedef struct wf_slot {
     atomic_uint heartbeats; /* heartbeats that its watchdog has sent */
     /* the rank has ended without a failure, and takes part in no more collectives */
     atomic_bool ended;
-    /* the failure below has been written, which happens once */
+    /* true once this slot has a failure in the fields below; later failures of the slot are
+     * ignored */
     atomic_bool reported;
     int rank, code, signal;
     char why[256];
@@ -43,7 +44,7 @@ typedef struct wf_region {
     unsigned ring, common;
     /* 1 + the slot of the first failure; 0: none */
     atomic_int cause;
-    /* how many SIGINTs, SIGTERMs and SIGHUPs the parent has forwarded */
+    /* the numbers of SIGINTs, SIGTERMs and SIGHUPs that the parent has forwarded */
     atomic_uint interrupts[WF_FORWARDED];
     /* counters of ring buffers; those of rank r begin at r (3 ranks + 1), see wf_region_ring */
     wf_counter *counters;
@@ -81,7 +82,8 @@ void wf_region_ended(wf_region *g, int rank);
 
 void wf_region_wake(wf_region *g, int rank);
 void wf_region_wake_others(wf_region *g, int rank); /* rank -1: all */
-/* Wait until the event count differs from `seen`. May return earlier for no reason. */
+/* Wait until the rank's event count differs from `seen`: check it `spins` times, then sleep. May
+ * return earlier for no reason. */
 void wf_region_wait(wf_region *g, int rank, unsigned seen, int spins);
 
 #endif

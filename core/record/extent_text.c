@@ -1,5 +1,5 @@
-/* core/record/extent_text.c - the numbers that stand for named extents, and their text in messages:
- * extents.c says why there are two of each. */
+/* core/record/extent_text.c - the tags and nominal sizes that stand for named extents, and their
+ * text in messages. extents.c explains these numbers. */
 #include "core/graph_internal.h"
 #include "record.h"
 
@@ -8,8 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Primes, so that a merged axis can be factored into its extents, and so that two extents never
- * have equal sizes by accident; far apart, so that B-4 is not another extent. */
+/* Nominal sizes of the extents: primes, so that a merged axis can be factored into its extents, and
+ * so that two extents never have equal sizes by accident; far apart, so that B-4 is not another
+ * extent. */
 const int64_t wf_nominal_sizes[MAX_EXTENTS] = { 0,    4079, 4231, 4397, 4549, 4723, 4903, 5081,
                                                 5273, 5449, 5641, 5839, 6037, 6247, 6451, 6659 };
 /* Nominal sizes for the second run of a shape rule that failed. The difference between an extent's
@@ -191,7 +192,8 @@ static bool put_two(text *t, const wf_graph *g, const int64_t n[2]) {
     return false;
 }
 
-/* Write a number that is n[0] with the nominal sizes and n[1] with the other ones. */
+/* Write a number as an expression of the extents' names, or "?" if none is found. The number is
+ * n[0] with the nominal sizes and n[1] with the other ones. */
 static void put_both(text *t, const wf_graph *g, const int64_t n[2]) {
     if (put_product(t, g, n[0], n[1]) || put_one(t, g, n) || put_two(t, g, n)) return;
     put(t, "?"); /* not a simple expression */

@@ -59,7 +59,8 @@ static bool other_call(recorded_call *c, wf_graph *g, const wf_op *op, int n, wf
     return op->shape(&c->call);
 }
 
-/* The shape of every node with the other sizes, by id. NULL: out of memory, or a rule fails. */
+/* The shapes of all nodes, by id, that result from wf_other_sizes as nominal sizes. NULL: out of
+ * memory, or a shape rule fails. */
 static wf_view *other_shapes(wf_graph *g, wf_report *report) {
     wf_view *views = calloc((size_t)g->n_nodes + 1, sizeof *views);
     bool ok = views != NULL;

@@ -1,19 +1,19 @@
 /* core/record/flow.c - an error where a gradient would silently be zero.
  *
  * An argmax, a comparison or a cast to ids is piecewise constant: its derivative is 0 wherever it
- * exists. A program that asks for a gradient through one has most probably made a mistake, so this
- * is an error, except behind wf_detach and where the result is only an index or a mask
+ * exists. A program that asks for a gradient through such an op has most probably made a mistake.
+ * So this is an error, except behind wf_detach and where the result is only an index or a mask
  * (wf_op.nondiff). Nodes that gradient rules recorded are not checked: such a rule may use
  * comparisons. */
 #include "record.h"
 
 #include <stdlib.h>
 
-/* Marks of a node: depends on x; a gradient flows into it; is one of x (the tensors that y is
- * differentiated with respect to). */
+/* Marks of a node. VARIES: it depends on one of x, the tensors that y is differentiated with
+ * respect to; FLOWS: a gradient flows into it; WRT: it is one of x. */
 enum { VARIES = 1, FLOWS = 2, WRT = 4 };
 
-/* True if the values of operand i of t depend on x. */
+/* True if t reads the values of operand i, and these depend on one of x. */
 static bool operand_varies(const wf_tensor *t, int i, const unsigned char *marks) {
     return t->in[i] && !(t->op->shape_only >> i & 1) && t->in[i]->id >= 0 &&
            (marks[t->in[i]->id] & VARIES);
@@ -31,10 +31,11 @@ static void mark_varying(const wf_graph *g, unsigned char *marks, bool through) 
     }
 }
 
-/* True if t is a piecewise constant function of a real operand that depends on x. */
+/* True if t is a piecewise constant function of a real operand that depends on x. False for
+ * wf_detach, and for nodes that gradient rules recorded. */
 static bool blocks_gradient(const wf_tensor *t, const unsigned char *marks) {
     bool stops = t->kind == WF_COMPUTED && (t->op->no_grad || t->dtype == WF_I32);
-    /* wf_detach does not block the gradient: the search ends at it, as at x */
+    /* wf_detach is no error: the search just ends there */
     if (!stops || t->forward || t->op->detaches) return false;
     for (int i = 0; i < t->n_in; i++)
         if (operand_varies(t, i, marks) && t->in[i]->dtype != WF_I32) return true;

@@ -1,8 +1,9 @@
 /* core/record/grad.c - reverse-mode differentiation: gradients recorded as nodes of the same graph.
  *
  * An op's gradient rule returns what this use of its operands contributes to their gradients. This
- * file does the rest: it finds the nodes between x and y, adds up the contributions to a tensor
- * that is used more than once, and sums over broadcast axes. An op without a gradient rule is
+ * file does the rest: it finds the nodes that lie between y, which is differentiated, and x, the
+ * tensors that y is differentiated with respect to; it adds up the contributions to a tensor that
+ * is used more than once, and sums over broadcast axes. An op without a gradient rule is
  * differentiated through its decomposition, in a backward pass inside the backward pass; for this
  * reason a pass holds only the nodes that y is computed from, not the whole graph. Gradients
  * through ops that have none are rejected before any gradient rule runs: flow.c. */
@@ -12,10 +13,11 @@
 
 #include <stdlib.h>
 
-typedef struct entry { /* a node of the pass: one of x or y, or one that y is computed from */
+/* a node of a backward pass: one of x or y, or a node that y is computed from */
+typedef struct entry {
     wf_tensor *node;
     wf_tensor *cotangent; /* the sum of the contributions so far, or NULL */
-    int outer;            /* the node's entry in the enclosing backward pass */
+    int outer;            /* the index of the node's entry in the enclosing backward pass */
     unsigned char marks;  /* bits below */
 } entry;
 enum { REACHED = 1, WRT = 2 }; /* bits: the node depends on x; the node is one of x */
@@ -66,7 +68,7 @@ static bool is_target(const backward *b, const entry *e) {
     return (e->marks & WRT) && !b->through;
 }
 
-/* Mark the nodes that depend on x. */
+/* Mark the nodes that depend on x, except through integers and ops without a gradient. */
 static void mark_reached(backward *b) {
     for (entry *e = b->entries; e < b->entries + b->n; e++) {
         const wf_tensor *t = e->node;
@@ -101,7 +103,7 @@ static void differentiate_decomposition(wf_tensor *y, wf_tensor *const *dy, wf_t
     wf_tensor *results[WF_MAX_RESULTS] = { 0 }, *x[WF_MAX_OPERANDS], *grads[WF_MAX_OPERANDS];
     int operand[WF_MAX_OPERANDS], n = 0, first = y->graph->n_nodes;
     y->op->decompose(y, results);
-    /* A tensor that is two operands is listed once: its gradient then covers both uses. */
+    /* A tensor that is an operand twice is listed once: its gradient then covers both uses. */
     for (int i = 0; i < y->n_in; i++) {
         bool again = false;
         for (int j = 0; j < n; j++) again |= x[j] == y->in[i];
@@ -163,7 +165,8 @@ static bool add_entry(backward *b, wf_tensor *t, int marks) {
     return true;
 }
 
-/* Add the operands of node t. Those of an op with several results are added with its result 0. */
+/* Add entries for the operands of node t. For a later result of an op, add result 0 instead, whose
+ * operands are added when its turn comes. */
 static bool add_operands(backward *b, wf_tensor *t) {
     if (t->result) return add_entry(b, t - t->result, 0);
     for (int i = 0; i < t->n_in; i++)
@@ -189,7 +192,7 @@ static bool collect(backward *b, wf_tensor *const *y, wf_tensor *const *dy, int 
     return true;
 }
 
-/* End the pass: the enclosing pass gets its entries back. */
+/* End the pass: g->entry_of again has the indices of the enclosing pass. */
 static void finish(backward *b) {
     for (int i = 0; i < b->n; i++) b->g->entry_of[b->entries[i].node->id] = b->entries[i].outer;
     free(b->entries);

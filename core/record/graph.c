@@ -215,7 +215,7 @@ const char *wf_scope_push(wf_graph *g, const char *name) {
 }
 
 uint32_t wf_next_site(wf_graph *g) {
-    /* Interned here because the first scope is the literal "". */
+    /* The scope is interned here because the first scope is the literal "". */
     if (!wf_ok(g) || !wf_graph_intern(g, g->scope)) return 0;
     return wf_graph_interned(g, g->scope)->sites++;
 }

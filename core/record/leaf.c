@@ -22,7 +22,8 @@ wf_tensor *wf_find(const wf_graph *g, const char *name) {
     return found ? found->tensor : NULL;
 }
 
-/* The leaf's full name: scope.name. */
+/* The full name of a leaf or named tensor: the scope, a dot and this name. NULL: the graph has
+ * failed. */
 static const char *full_name(wf_graph *g, const char *name) {
     const char *previous = wf_scope_push(g, name), *full = g->scope;
     if (g->failed) return NULL;
@@ -58,7 +59,8 @@ static wf_tensor *leaf_new(wf_graph *g, wf_kind kind, const char *name, wf_dtype
         return wf_poison(g, "'%s' is declared twice", full);
     size_t bytes = 0; /* stays 0 for an input, whose size is known only when it is bound */
     for (int i = 0; i < ndim; i++)
-        /* the size was computed from an extent's tag, and the message names the extent */
+        /* the size was computed from an extent's tag, and wf_poison writes the extent's name into
+         * the message */
         if (shape[i] < INT32_MIN)
             return wf_poison(g, "'%s': axis %d is %lld; %s", full, i, (long long)shape[i],
                              kind == WF_INPUT
@@ -115,7 +117,8 @@ static wf_tensor *stored(wf_graph *g, wf_kind kind, const char *name, wf_dtype d
     return t;
 }
 
-/* The tensor that the graph's on_param hook returns for a parameter, or the parameter for NULL. */
+/* The tensor that the graph's on_param hook returns for a parameter, or the parameter if that is
+ * NULL. The graph fails if the tensor has another type or shape. */
 static wf_tensor *hooked(wf_graph *g, wf_tensor *param) {
     const char *scope = g->scope;
     char have[96], want[96];
@@ -167,7 +170,8 @@ wf_tensor *wf_transient_buffer(wf_graph *g, const char *name, wf_dtype dtype, in
     return t;
 }
 
-/* With a sanitizer each leaf has a block of its own, so that it sees writes past its end. */
+/* In builds with AddressSanitizer each leaf has a block of its own, so that writes past the leaf's
+ * end are found. */
 enum { FIRST_BLOCK = WF_SANITIZED ? 0 : 1 << 20 };
 
 static size_t bytes_in(const wf_tensor *t, wf_layout layout, int64_t elements) {
@@ -360,7 +364,8 @@ bool wf_write(wf_tensor *t, const void *data, size_t bytes) {
     leaf *l = leaf_of(t);
     pthread_mutex_lock(&t->graph->lock);
     bool ready = holds(t, l->layout, data) &&
-                 !l->filling; /* while it is computed, the initial value would overwrite this one */
+                 /* an initial value that is being computed would overwrite these values */
+                 !l->filling;
     if (ready && !l->data) l->data = memory_for(t, l->layout);
     pthread_mutex_unlock(&t->graph->lock);
     if (!ready || !l->data) return false;
@@ -374,8 +379,8 @@ bool wf_read(const wf_tensor *t, void *data, size_t bytes) {
     return true;
 }
 
-/* A pointer to element `first` of a row-major leaf. NULL if the leaf is packed, or does not have n
- * elements from there on. */
+/* A pointer to element `first` of a row-major leaf. NULL if the leaf is packed or has no values,
+ * `data` is NULL, or fewer than n elements follow. */
 static void *part_of(const wf_tensor *t, int64_t first, int64_t n, const void *data) {
     bool fits = has_bytes(t, data) && first >= 0 && n >= 0 && first <= wf_count(t) - n;
     if (!fits || leaf_of(t)->layout) return NULL;

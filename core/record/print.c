@@ -41,7 +41,7 @@ static int number(const printer *p, int64_t i, char text[NUMBER]) {
 }
 
 /* Print an axis and those after it. With `measure`, only set p->width to that of the widest number.
- * at: the row-major index of the elements so far. */
+ * at: the row-major index formed by the indices along the axes before it. */
 static void walk(printer *p, int axis, int64_t at, bool measure) {
     char text[NUMBER];
     if (axis == p->ndim) {

@@ -47,8 +47,9 @@ struct wf_graph {
     size_t n_names, cap_names;
     const char *scope;
     const wf_tensor *forward; /* the node whose gradient is being recorded, or NULL */
-    const char *function;     /* the outermost function that is recording several ops, or NULL */
-    int n_functions;          /* number of composed functions begun and not ended: compose.h */
+    /* the name of the outermost composed function that is being recorded, or NULL */
+    const char *function;
+    int n_functions; /* number of composed functions begun and not ended: compose.h */
     bool failed;
     char error[ERROR_SIZE];
     void (*on_error)(void *user, const char *message);
@@ -65,29 +66,33 @@ struct wf_graph {
 
 /* A leaf's attrs point to one of these. */
 typedef struct leaf {
-    wf_init init;            /* for a constant, init.a is the value */
+    /* how the initial value is computed; for wf_constant, init.a is the value */
+    wf_init init;
     int extent[WF_MAX_DIMS]; /* for an input or a shape: index of each axis's extent, or -1 */
     void *data;              /* the values; NULL before the first use, and for inputs and shapes */
     size_t bytes;            /* row-major */
     wf_layout layout;
     bool from_hook;
-    bool transient; /* it is a buffer that is not saved */
-    bool filling;   /* its initial value is being computed: it cannot be read yet */
+    bool transient; /* true for a buffer that is not saved: wf_transient_buffer */
+    bool filling;   /* true while the initial value is computed: the leaf cannot be read yet */
 } leaf;
 
 /* wf_graph_alloc returns zeroed memory. wf_graph_add appends `results` consecutive nodes, and
  * returns the first. If memory runs out, both return NULL, and the graph fails. */
 void *wf_graph_alloc(wf_graph *g, size_t bytes);
 wf_tensor *wf_graph_add(wf_graph *g, int results);
-/* the copy lives as long as g; NULL: out of memory */
+/* the graph's copy of the text, which lives as long as g; NULL: out of memory */
 const char *wf_graph_intern(wf_graph *g, const char *text);
 interned *wf_graph_interned(const wf_graph *g, const char *text); /* NULL: it is not */
 bool wf_is_poison(const wf_tensor *t);
 wf_graph *wf_failed_graph(void);
 void wf_copy_view(const wf_view *from, const wf_view *to); /* between any layouts */
-void *wf_leaf_data(wf_tensor *t); /* allocate and initialise the values; NULL: out of memory */
-/* Allocate *data for the values of a leaf; NULL if it has values. wf_leaf_settle then gives it to
- * the leaf, or releases it. False: out of memory, or the initial value is being computed. */
+/* The values, allocated and initialised first if there are none. NULL: out of memory, the initial
+ * value is being computed, or int8 cannot hold it. */
+void *wf_leaf_data(wf_tensor *t);
+/* Allocate *data for the values of a leaf; *data is NULL if the leaf has values. wf_leaf_settle
+ * then gives this memory to the leaf (keep), or releases it. False: out of memory, or the initial
+ * value is being computed. */
 bool wf_leaf_reserve(const wf_tensor *t, void **data);
 void wf_leaf_settle(wf_tensor *t, void *data, bool keep);
 /* Write n elements, from element `first` on, to a leaf that has memory. In a packed leaf they are

@@ -67,7 +67,8 @@ static bool gather(wf_trainer *t) {
     return wf_sharded_gather(t->sharded) || failed(t);
 }
 
-/* Ends a save. If `yes` is false on rank 0, rank 0 has already reported why. */
+/* Ends a save: `yes` says on rank 0 whether the file was written. If it is false there, rank 0 has
+ * already reported why. */
 static bool release(wf_trainer *t, bool yes) {
     wf_sharded_release(t->sharded);
     if (wf_sharded_agree(t->sharded, yes)) return true;

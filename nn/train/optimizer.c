@@ -153,8 +153,8 @@ static void record_moments(wf_optimizer *r, const wf_optimizer_options *o) {
         for (int k = 0; k < r->n_moments; k++) r->moments[i][k] = buffer_of(r->params[i], names[k]);
 }
 
-/* The weight decay of a parameter. Decoupled decay (AdamW, Lion) leaves biases and norm weights
- * alone, unless decay_all is set. */
+/* The weight decay of a parameter. Decoupled decay (AdamW, Lion) leaves out parameters with fewer
+ * than two axes, such as biases and norm weights, unless decay_all is set. */
 static double decay_of(const wf_tensor *param, const wf_parameter_group *group,
                        const wf_optimizer_options *o) {
     bool decoupled = o->kind == WF_ADAMW || o->kind == WF_LION;

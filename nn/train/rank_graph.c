@@ -83,7 +83,7 @@ static bool find_pieces(wf_sharded *s) {
 }
 
 /* Records a piece in the rank's graph. A piece of a matrix stays a matrix, so that it gets weight
- * decay; its name contains that of the whole. */
+ * decay; its name begins with that of the whole parameter. */
 static void record_piece(wf_sharded *s, int i, int partial_sums) {
     const wf_piece *piece = &s->pieces[i];
     const wf_tensor *of = s->slices.params[piece->param];

@@ -5,7 +5,8 @@
 
 #include "ops/base/scalars.h"
 
-/* How much of the decay has passed: 0 at the end of the warm-up, 1 from `steps` on. */
+/* The part of the decay that has passed: 0 at the end of the warm-up, 1 from step number `steps`
+ * on. */
 static double progress(const wf_schedule *s, int64_t step) {
     if (step >= s->steps) return 1;
     return ((double)step - (double)s->warmup) / ((double)s->steps - (double)s->warmup);

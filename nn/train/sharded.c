@@ -37,8 +37,8 @@ static bool cut_off(wf_sharded *s) {
     return wf_shard_failed(s, cut_off_by(s));
 }
 
-/* If ok is false on this rank alone, fails the transport, because the other ranks wait for this
- * one. Called by the thread that currently uses the transport. */
+/* Returns ok. If it is false and the transport has not failed yet, fails the transport, because the
+ * other ranks wait for this one. Called by the thread that currently uses the transport. */
 static bool told_why(wf_sharded *s, bool ok, const char *why) {
     if (!ok && !s->t->code) wf_transport_fail(s->t, 1, why);
     return ok;
@@ -152,7 +152,7 @@ static bool exchange_failed(wf_sharded *s, const char *why) {
 }
 
 /* Adds a partial sum to this rank's stack for its slice: one that was received (from), or, if
- * `from` is NULL, its own number `own`. */
+ * `from` is NULL, number `own` of the partial sums of its own micro-batches. */
 static bool add_sum(wf_sharded *s, int round, const double at[2], int own, const char *from) {
     wf_plan *p = s->add[round];
     for (int i = s->first[round]; i < s->first[round + 1]; i++) {
@@ -258,8 +258,8 @@ static bool gather_squares(wf_sharded *s) {
     return true;
 }
 
-/* Finds out if all ranks are well. Also gives all ranks the norm that rank 0 computed, and the
- * `numbers` of each micro-batch, from the rank that ran it. */
+/* True on all ranks if `ok` is true on all of them. Also gives all ranks the norm that rank 0
+ * computed, and the `numbers` of each micro-batch, from the rank that ran it. */
 static bool agree(wf_sharded *s, int64_t micro_batches, bool ok, double *norm, double *numbers) {
     double *mine = (double *)(void *)s->send, *all = (double *)(void *)s->receive;
     wf_range own = wf_rank_range(micro_batches, s->t->rank, s->slices.ranks);
@@ -336,7 +336,7 @@ static bool spread(wf_sharded *s) {
     return true;
 }
 
-/* True if all micro-batches of this rank were fed, for an update of so many. */
+/* True if all micro-batches were fed that this rank has in an update of this many micro-batches. */
 static bool all_are_summed(wf_sharded *s, int64_t micro_batches) {
     wf_range range = wf_rank_range(micro_batches, s->t->rank, s->slices.ranks);
     if (range.from == range.to) s->tree = wf_sum_tree_of(micro_batches);

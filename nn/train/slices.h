@@ -30,7 +30,8 @@ typedef struct wf_blocks {
     int64_t from, to;
 } wf_blocks;
 
-/* A round gets at most `most` blocks, but at least one for each rank. False: out of memory. */
+/* Divide the blocks of n parameters into rounds of at most `most` blocks, but at least one for each
+ * rank. False: out of memory. */
 bool wf_slices_new(wf_slices *s, wf_tensor *const *params, int n, int ranks, int64_t most);
 void wf_slices_free(wf_slices *s);
 wf_blocks wf_round_of(const wf_slices *s, int round); /* all ranks' */

@@ -30,8 +30,8 @@ typedef struct wf_sum_tree {
 } wf_sum_tree;
 
 wf_sum_tree wf_sum_tree_of(int64_t micro_batches);
-/* Put the sum of the node [from, to), which follows the last one, on the stack. Returns how many
- * sums from the top of the stack are added to it first. */
+/* Put the sum of the node [from, to), which follows the last one, on the stack. Returns the number
+ * of sums at the top of the stack that are added to it before, and leave the stack. */
 int wf_sum_tree_push(wf_sum_tree *t, int64_t from, int64_t to);
 /* Push the micro-batches [from, to), as if one by one, but in logarithmic time. Returns the
  * greatest height that the stack would have meanwhile. */

@@ -48,9 +48,9 @@ static void add_inputs(wf_tensor_list *feed, wf_graph *g, const wf_tensor_list *
     }
 }
 
-/* Makes a plan of a micro-batch. It fetches the numbers, n further values, and what the way of
- * making updates (way.h) adds. The lists have room for every input and every node. NULL: out of
- * memory. */
+/* Makes a plan of a micro-batch. It fetches the loss, the count, the sums, n further values, and
+ * the tensors that the way of making updates (way.h) adds. The lists have room for every input and
+ * every node. NULL: out of memory. */
 static wf_plan *step_plan(wf_trainer *t, wf_tensor *const *more, int n) {
     size_t nodes = (size_t)wf_node_count(t->g), most = nodes + 2 + (size_t)n + (size_t)t->width;
     wf_tensor **room = calloc(most + nodes + 2, sizeof *room);
@@ -267,8 +267,8 @@ bool wf_trainer_begin(wf_trainer *t, int64_t micro_batches, int64_t *from, int64
     return true;
 }
 
-/* Fetches the numbers of the micro-batch that has run: its loss, its count of labels, and the
- * program's further numbers. */
+/* Fetches the numbers of the micro-batch that has run: its loss, its count, and the values of the
+ * option `sums`. */
 static bool fetch_numbers(wf_trainer *t, double *row) {
     bool ok = wf_fetch_real(t->step, t->loss, &row[0]) && wf_fetch_real(t->step, t->count, &row[1]);
     for (int k = 2; ok && k < t->width; k++) ok = wf_fetch_real(t->step, t->sums[k - 2], &row[k]);

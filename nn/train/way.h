@@ -57,8 +57,8 @@ struct wf_trainer {
     wf_tensor *loss, *count;
     wf_optimizer_options options;
     wf_optimizer optimizer;
-    wf_accumulation accumulation; /* but at once */
-    struct wf_sharded *sharded;   /* in shards */
+    wf_accumulation accumulation; /* gradient sums; not used by wf_at_once */
+    struct wf_sharded *sharded;   /* the optimizer's shard; used by wf_in_shards alone */
     wf_schedule schedule;
     wf_pool *pool;
     wf_transport *transport; /* NULL: alone */
@@ -77,7 +77,8 @@ struct wf_trainer {
     double *totals;  /* [width] */
     wf_tensor **sums;
     int width;
-    /* the transport's counters when the update began; later, what the update took */
+    /* with several ranks: the transport's counters when the update began; after it, the seconds and
+     * bytes of this update */
     double exchanging;
     int64_t sent, received;
     char error[256];
