@@ -187,8 +187,8 @@ wf_tensor *wf_rotary_table(wf_tensor *ids, int64_t dim, double base, bool interl
 
 typedef struct rotate_attrs {
     bool interleaved;
-    /* multiply by the transposed rotations, which for cosines and sines rotate by the negative
-     * angles */
+    /* true: multiply by the transposed rotations, which for cosines and sines rotate by the
+     * negative angles */
     bool back;
 } rotate_attrs;
 
