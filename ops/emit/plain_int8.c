@@ -32,8 +32,8 @@ static int before_blocks(int n) {
 #endif
 }
 
-/* WIDE is for a loop that clang shall compute in vectors of 32 elements, from which it makes
- * several: of its own it takes vectors of 128 bits for most processors. */
+/* WIDE makes clang compute a loop in vectors of 32 elements, each as several vectors of the
+ * processor. By itself clang uses vectors of 128 bits for most processors. */
 #ifdef __clang__
 #pragma clang diagnostic ignored "-Wpass-failed"
 #define WIDE _Pragma("clang loop vectorize_width(32)")
