@@ -56,7 +56,7 @@ extern "C" {
 
 /* ---- elements -------------------------------------------------------------------------------- */
 
-enum { WF_GRAIN = 16384 }; /* most elements of a task; wf_task_range may add up to 15 */
+enum { WF_GRAIN = 16384 }; /* largest size of a task, in elements; wf_task_range may add up to 15 */
 
 /* A pointer to element i of a view's memory. i is an offset in elements, such as a sum of indices
  * times strides, and not the number of an element in row-major order. */

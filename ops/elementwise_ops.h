@@ -49,7 +49,7 @@ WF_API wf_tensor *wf_logical_or(wf_tensor *a, wf_tensor *b);
 WF_API wf_tensor *wf_logical_xor(wf_tensor *a, wf_tensor *b);
 WF_API wf_tensor *wf_logical_not(wf_tensor *x);
 /* ops on the bits of i32: bits.c. A shift count outside of 0..31 moves every bit out, which leaves
- * 0, or 0 or -1 if copies of the sign come in */
+ * 0, or -1 if a negative number is shifted with copies of the sign */
 WF_API wf_tensor *wf_bitwise_and(wf_tensor *a, wf_tensor *b);
 WF_API wf_tensor *wf_bitwise_or(wf_tensor *a, wf_tensor *b);
 WF_API wf_tensor *wf_bitwise_xor(wf_tensor *a, wf_tensor *b);

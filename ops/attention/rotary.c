@@ -19,7 +19,7 @@
 /* ---- rotary_table: ids [...] -> [..., 2, d]: rows of cosines, and of sines with their signs -- */
 
 typedef struct table_attrs {
-    int64_t dim; /* 0: the size of the last axis of `like` */
+    int64_t dim; /* width of the table's rows; 0: the size of the last axis of `like` */
     double base;
     bool interleaved;
     /* the members of a wf_rotary_scaling */

@@ -4,8 +4,8 @@
 
 #include "ops/custom.h"
 
-/* Fails the call unless operand i is real and has operand 0's shape, or (rows) has one element for
- * each row of operand 0. `what` names it in the message. */
+/* Fails the call unless operand i is real and has operand 0's shape, or if `rows` is set, one
+ * element for each row of operand 0. `what` names it in the message. */
 bool wf_want_like(wf_call *c, int i, bool rows, const char *what);
 /* Fails the call unless 0 <= axis < ndim. */
 bool wf_want_axis(wf_call *c, int axis, int ndim);

@@ -10,7 +10,8 @@
  * there. */
 int64_t wf_broadcast_stride(const wf_view *small, const wf_view *large, int axis);
 
-/* Begin a walk at row 0; go to this row; go to the next one. */
+/* wf_walk_start begins a walk over n views, at row 0. wf_walk_seek goes to a row, wf_walk_next to
+ * the next one. */
 void wf_walk_start(wf_walk *w, int n, const wf_view *const *views);
 void wf_walk_seek(wf_walk *w, int64_t row);
 void wf_walk_next(wf_walk *w);

@@ -200,7 +200,8 @@ bool wf_emit_convolution(wf_emitter *e, const wf_call *c, const conv *a, const w
                          const wf_view *y, const int64_t kernel[2], bool transposed) {
     static const char *const names[] = { "source", "target",  "kernel",
                                          "stride", "padding", "dilation" };
-    /* The written C sets member by member, because compilers call memcpy for a list of values. */
+    /* The written C sets one member after another, because compilers call memcpy for a list of
+     * values. */
     wf_emit_text(e,
                  "convolution c;\nc.images = %n;\nc.groups = %n;\nc.sources = %n;\n"
                  "c.targets = %n;\nc.transposed = %d;\n",

@@ -160,7 +160,8 @@ static float largest_size(int n, const float *x) {
     return most.number;
 }
 
-/* The scale of a row of weights in int8, whose largest |x| this is: core/base/int8_row.c. */
+/* The scale of a row of weights in int8 whose largest |x| is `largest`, by the rule of
+ * core/base/int8_row.c. */
 static float scale_of_weights(float largest) {
     float_bits scale = { largest / 127.0f }, up = scale;
     up.word = (up.word + 127) & ~UINT32_C(127);

@@ -127,7 +127,7 @@
         void (*lion)(int64_t n, real *p, real *m, const real *grad, const wf_lion_rule *rule);     \
         /* scratch: wf_gemm_scratch (cache_blocks.h) bytes, aligned to 64 */                       \
         void (*gemm)(const wf_matrix_product *p, void *scratch);                                   \
-        int64_t gemm_rows, gemm_columns; /* its register tile: cut work into multiples of these */ \
+        int64_t gemm_rows, gemm_columns; /* gemm's tile: cut work into multiples of these */       \
         /* Panels of this table are panel_rows wide. scratch: panel_scratch bytes, aligned to 64 */\
         int64_t panel_rows;                                                                        \
         void (*gemm_panels)(const wf_panel_product *p, void *scratch);                             \

@@ -5,8 +5,8 @@
 #include "ops/base/op_base.h"
 #include "ops/kernels/cache_blocks.h"
 
-/* LEAST_TASK: about the fewest multiply-adds of a task. SMALL_B: most elements of a matrix b that
- * is cheap to pack again for every block of rows of a. */
+/* LEAST_TASK: about the fewest multiply-adds of a task. SMALL_B: the largest size, in elements, of
+ * a matrix b that is cheap to pack again for every block of rows of a. */
 #define LEAST_TASK (1 << 18)
 #define SMALL_B (1 << 14)
 /* MOST_TASKS: tasks of a large product. If its columns give ENOUGH_TASKS, rows are divided only for
