@@ -148,7 +148,8 @@ static bool emit_inverse_count(wf_emitter *e, const wf_call *c) {
 const wf_op wf_op_inverse_count = {
     .name = "inverse_count",
     .family = "constant",
-    .formula = "inverse_count(like): 1 / max(the number of elements along the axes - correction, 0)",
+    .formula =
+        "inverse_count(like): 1 / max(the number of elements along the axes - correction, 0)",
     .arity = 1,
     .attr_bytes = sizeof(count_attrs),
     .attributes = "uint32_t axes, double correction",
