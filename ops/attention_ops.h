@@ -41,8 +41,9 @@ WF_API wf_tensor *wf_rotate(wf_tensor *x, wf_tensor *table, bool interleaved);
 
 /* ---- attention: attention_op.c --------------------------------------------------------------- */
 typedef struct wf_attention_options {
-    bool causal;   /* query i sees keys j <= i + (keys - queries) */
-    bool additive; /* the mask is added to the scores; else 1 = may attend, 0 = may not */
+    bool causal; /* query i sees keys j <= i + (keys - queries) */
+    /* true: the mask is added to the scores; false: a query sees the keys where it is not 0 */
+    bool additive;
     /* query i sees only keys j > i + (keys - queries) - window; other keys cost no time. 0: no
      * limit */
     int64_t window;

@@ -80,8 +80,8 @@ static bool cannot_tell(checker *c, int64_t i) {
     return false;
 }
 
-/* Compare every element of a leaf's gradient. False: c->worst is NaN, with the reason in
- * message. */
+/* Compares every element of a leaf's gradient with finite differences of the loss. False: c->worst
+ * is NaN, with the reason in message. */
 static bool check_leaf(checker *c, const double *gradient) {
     for (int64_t i = 0; i < wf_count(c->leaf); i++) {
         double a = gradient[i];

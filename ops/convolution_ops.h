@@ -52,8 +52,8 @@ WF_API wf_tensor *wf_conv_transpose1d(wf_tensor *x, wf_tensor *weight, wf_tensor
 typedef struct wf_pool_options {
     int64_t kernel[2], stride[2], padding[2], dilation[2];
     bool exclude_pad; /* for avg_pool: PyTorch's count_include_pad=False */
-    /* sizes are rounded up: a last window that begins before the end may reach beyond the
-     * padding */
+    /* true: the sizes of the result are rounded up, so a last window that begins before the end of
+     * the image may reach beyond the padding */
     bool ceil_mode;
 } wf_pool_options;
 /* the first of equal maxima gets the gradient; a NaN counts as the maximum */

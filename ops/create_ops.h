@@ -24,7 +24,8 @@ WF_API double wf_random_uniform(uint64_t key, uint64_t index); /* in [0, 1): 53 
 WF_API double wf_random_normal(uint64_t key, uint64_t index);  /* mean 0, variance 1 */
 
 /* ---- constants with a shape, which may contain extents: full.c. wf_constant_array: graph.h --- */
-/* Every element the value, 0, or 1. dtype: WF_I32, or the real type of the graph. */
+/* wf_full: every element is `value`; wf_zeros: 0; wf_ones: 1. dtype: WF_I32, or the real type of
+ * the graph. */
 WF_API wf_tensor *wf_full(wf_graph *g, wf_dtype dtype, int ndim, const int64_t *shape,
                           double value);
 WF_API wf_tensor *wf_zeros(wf_graph *g, wf_dtype dtype, int ndim, const int64_t *shape);

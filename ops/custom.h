@@ -56,7 +56,7 @@ extern "C" {
 
 /* ---- elements -------------------------------------------------------------------------------- */
 
-enum { WF_GRAIN = 16384 }; /* elements of a task, at most (and 15 more): see wf_task_range */
+enum { WF_GRAIN = 16384 }; /* largest size of a task, in elements; wf_task_range may add up to 15 */
 
 /* A pointer to element i of a view's memory. i is an offset in elements, such as a sum of indices
  * times strides, and not the number of an element in row-major order. */
@@ -121,8 +121,8 @@ typedef struct wf_walk {
     int n;    /* number of views, at most WF_WALKERS */
     int ndim; /* number of axes before the row's own, after merging */
     int64_t rows, columns;
-    int64_t shape[WF_MAX_DIMS]; /* sizes of these axes */
-    /* stride of each view along these axes; 0 where it broadcasts */
+    int64_t shape[WF_MAX_DIMS]; /* sizes of the axes before the row's own */
+    /* stride of each view along the axes before the row's own; 0 where the view broadcasts */
     int64_t stride[WF_WALKERS][WF_MAX_DIMS];
     int64_t step[WF_WALKERS];   /* step of each view along a row */
     int64_t index[WF_MAX_DIMS]; /* index of the current row */
@@ -135,9 +135,12 @@ typedef struct wf_runs {
     int64_t step[WF_WALKERS - 1];
     const wf_call *call;
     bool repeat, gathers;
-    bool spans;                  /* a run may continue through several short rows */
-    uint8_t way[WF_WALKERS - 1]; /* for such runs, how each operand is read: walk.c */
-    int64_t column, left;        /* position in the row; number of elements not yet returned */
+    bool spans; /* a run may continue through several short rows */
+    /* for runs over several rows, how each operand is read: IN_PLACE and so on in walk.c */
+    uint8_t way[WF_WALKERS - 1];
+    /* column: position in the row; left: elements of the task that remain, those of the current run
+     * included */
+    int64_t column, left;
     wf_walk walk;
     double gathered[WF_WALKERS - 1][WF_GATHERED];
 } wf_runs;
@@ -150,8 +153,8 @@ WF_API int64_t wf_elementwise_tasks(const wf_call *c, int phase);
 /* ---- rows ------------------------------------------------------------------------------------ */
 
 /* wf_row_tasks divides the rows of in[0] (along its last axis) into tasks of about WF_GRAIN
- * elements. The other function gives the rows [from, to) of a task. In a row-major view row i
- * begins at wf_at(v, i * columns). */
+ * elements. wf_row_range gives the rows [from, to) of a task. In a row-major view row i begins at
+ * wf_at(v, i * columns). */
 WF_API int64_t wf_row_tasks(const wf_call *c, int phase);
 WF_API void wf_row_range(const wf_call *c, int64_t task, int64_t *from, int64_t *to);
 

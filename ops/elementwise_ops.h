@@ -23,8 +23,8 @@ WF_API wf_tensor *wf_minimum(wf_tensor *a, wf_tensor *b);
 /* a^b as C's pow: 1 for b = 0; NaN for a < 0, unless b is an integer (then only b's gradient is
  * NaN). a's gradient is 0 where b = 0; b's is 0 where a = 0 and b >= 0 */
 WF_API wf_tensor *wf_pow(wf_tensor *a, wf_tensor *b);
-WF_API wf_tensor *wf_pow_scalar(wf_tensor *x,
-                                double exponent);       /* -1, 0.5, 2, 3...: without a log */
+/* x^exponent; the exponents 0, 1, 2, 3, -1, 0.5 and -0.5 take no logarithm */
+WF_API wf_tensor *wf_pow_scalar(wf_tensor *x, double exponent);
 WF_API wf_tensor *wf_atan2(wf_tensor *a, wf_tensor *b); /* angle of (b, a); gradient 0 at 0, 0 */
 WF_API wf_tensor *wf_logaddexp(wf_tensor *a, wf_tensor *b); /* log(exp(a) + exp(b)) */
 WF_API wf_tensor *wf_xlogy(wf_tensor *a, wf_tensor *b);     /* a log(b); 0 for a = 0, b not NaN */
@@ -42,14 +42,14 @@ WF_API wf_tensor *wf_less(wf_tensor *a, wf_tensor *b);
 WF_API wf_tensor *wf_less_equal(wf_tensor *a, wf_tensor *b);
 WF_API wf_tensor *wf_greater(wf_tensor *a, wf_tensor *b);
 WF_API wf_tensor *wf_greater_equal(wf_tensor *a, wf_tensor *b);
-/* for masks or any reals or i32, where nonzero is true, and so is NaN; the result is 1 or 0,
- * real */
+/* logical ops of masks, or of any reals or i32: nonzero is true, and so is NaN; the result is 1 or
+ * 0, real */
 WF_API wf_tensor *wf_logical_and(wf_tensor *a, wf_tensor *b);
 WF_API wf_tensor *wf_logical_or(wf_tensor *a, wf_tensor *b);
 WF_API wf_tensor *wf_logical_xor(wf_tensor *a, wf_tensor *b);
 WF_API wf_tensor *wf_logical_not(wf_tensor *x);
 /* ops on the bits of i32: bits.c. A shift count outside of 0..31 moves every bit out, which leaves
- * 0, or copies of the sign */
+ * 0, or -1 if a negative number is shifted with copies of the sign */
 WF_API wf_tensor *wf_bitwise_and(wf_tensor *a, wf_tensor *b);
 WF_API wf_tensor *wf_bitwise_or(wf_tensor *a, wf_tensor *b);
 WF_API wf_tensor *wf_bitwise_xor(wf_tensor *a, wf_tensor *b);

@@ -18,16 +18,18 @@ WF_API wf_tensor *wf_embedding(wf_tensor *table, wf_tensor *ids);
 WF_API wf_tensor *wf_gather(wf_tensor *x, int axis, wf_tensor *ids);
 /* x with src[i,k,j] added to its element [i,ids[i,k,j],j]; src has the shape of gather's result */
 WF_API wf_tensor *wf_scatter_add(wf_tensor *x, int axis, wf_tensor *ids, wf_tensor *src);
-/* The element of x becomes the last one of src that points to it, in the order of k; x may be real
- * or i32. scatter.c */
+/* x whose element [i,ids[i,k,j],j] is replaced by src[i,k,j]; of several for one element, the one
+ * with the largest k counts. x may be real or i32. scatter.c */
 WF_API wf_tensor *wf_scatter(wf_tensor *x, int axis, wf_tensor *ids, wf_tensor *src);
-/* The element of x becomes the maximum, minimum or product of itself and all of src that point to
- * it. For max and min, equal elements get equal parts of the gradient. The gradient of a product is
- * right where factors are 0, but the gradient of the gradient only where none is 0. */
+/* x whose element [i,ids[i,k,j],j] becomes the maximum, minimum or product of itself and all
+ * src[i,k,j] for it. For max and min, equal elements get equal parts of the gradient. The gradient
+ * of a product is right where factors are 0, but the gradient of the gradient only where none is
+ * 0. */
 typedef enum { WF_SCATTER_MAX, WF_SCATTER_MIN, WF_SCATTER_MUL } wf_scatter_reduction;
 WF_API wf_tensor *wf_scatter_reduce(wf_tensor *x, int axis, wf_tensor *ids, wf_tensor *src,
                                     wf_scatter_reduction how);
-/* ids [K] pick the same indices of this axis for all indices of the other axes */
+/* gather, scatter_add and scatter with ids [K], which stand for the same K indices of this axis at
+ * all indices of the other axes */
 WF_API wf_tensor *wf_index_select(wf_tensor *x, int axis, wf_tensor *ids);
 WF_API wf_tensor *wf_index_add(wf_tensor *x, int axis, wf_tensor *ids, wf_tensor *src);
 WF_API wf_tensor *wf_index_copy(wf_tensor *x, int axis, wf_tensor *ids, wf_tensor *src);
@@ -51,7 +53,8 @@ typedef enum {
 } wf_sinusoid_form;
 WF_API wf_tensor *wf_sinusoid(wf_tensor *ids, int64_t dim, wf_sinusoid_form form); /* [...,D] */
 WF_API wf_init wf_init_sinusoid(wf_sinusoid_form form); /* the same values as a table [L,D] */
-/* P, P+1, ... P+n-1, where P is the position: for queries and position embeddings */
+/* P, P+1, ... P+n-1, where P is the number of rows that the caches already hold, 0 in a plan
+ * without a state: the positions of queries and for position embeddings */
 WF_API wf_tensor *wf_position_ids(wf_tensor *like, int axis);
 
 /* Resize an axis as torch.nn.functional.interpolate does (resize.c). Nothing is smoothed before it
@@ -64,13 +67,15 @@ typedef enum {
     WF_RESIZE_CUBIC
 } wf_resize_mode;
 typedef struct wf_resize_options {
-    /* exactly one of three, the others 0: a number; `like`, whose same axis has the size, perhaps an
-     * extent; or a scale: the old size times it, rounded down */
+    /* the new size, by exactly one of three members; the others are 0. size: the number itself;
+     * like: a tensor whose same axis has the size, which may be an extent; scale: the old size
+     * times the scale, rounded down */
     int64_t size;
     wf_tensor *like;
     double scale;
     wf_resize_mode mode;
-    bool align_corners; /* the elements at the ends stay at the ends */
+    /* the first and the last element stay first and last, as PyTorch's align_corners */
+    bool align_corners;
 } wf_resize_options;
 WF_API wf_tensor *wf_resize(wf_tensor *x, int axis, const wf_resize_options *options);
 WF_API wf_tensor *wf_interpolate(wf_tensor *x, const int64_t *sizes, wf_resize_mode mode,

@@ -5,7 +5,8 @@
 
 #include "ops/ops.h"
 
-/* Every op of this library: their number, and op i, 0..count-1. For tests, pictures and pages. */
+/* Every op of this library: wf_op_count is their number; wf_op_at gives op i, or NULL unless 0 <= i
+ * < count. For tests, pictures and pages. */
 int wf_op_count(void);
 const wf_op *wf_op_at(int i);
 

@@ -28,7 +28,7 @@ WF_API wf_tensor *wf_unsqueeze(wf_tensor *x, uint32_t axes);
  * that end */
 WF_API wf_tensor *wf_slice(wf_tensor *x, int axis, int64_t from, int64_t to);
 #define WF_END INT64_MAX
-/* every step-th element of such a slice, step >= 1; strides.c */
+/* every step-th index of wf_slice(x, axis, from, to), the first included; step >= 1; strides.c */
 WF_API wf_tensor *wf_slice_step(wf_tensor *x, int axis, int64_t from, int64_t to, int64_t step);
 WF_API wf_tensor *wf_flip(wf_tensor *x, uint32_t axes); /* backwards along them */
 /* x without axes a (rows) and b (columns). Its new last axis is the diagonal `offset` steps above
@@ -39,7 +39,7 @@ WF_API wf_tensor *wf_expand(wf_tensor *x, int ndim, const int64_t *dims);
 /* the axis with `before` indices more at its beginning and `after` more at its end, filled with
  * this value */
 WF_API wf_tensor *wf_pad(wf_tensor *x, int axis, int64_t before, int64_t after, double value);
-/* one after the other along the axis; all other axes must be equal */
+/* the n tensors x joined one after the other along the axis; their other axes must be equal */
 WF_API wf_tensor *wf_concat(wf_tensor *const *x, int n, int axis);
 /* along a new axis of the result */
 WF_API wf_tensor *wf_stack(wf_tensor *const *x, int n, int axis);

@@ -15,10 +15,13 @@ WF_API wf_tensor *wf_pad_reflect(wf_tensor *x, int axis, int64_t before, int64_t
 typedef enum { WF_WINDOW_HANN, WF_WINDOW_HAMMING, WF_WINDOW_NONE } wf_window; /* periodic */
 typedef struct wf_stft_options {
     int64_t n_fft; /* number of points of the transform, at most 4096 */
-    /* 0 means n_fft / 4, and n_fft. A window shorter than n_fft is in the middle */
+    /* hop_length 0 means n_fft / 4, win_length 0 means n_fft. A window shorter than n_fft is in the
+     * middle of the frame */
     int64_t hop_length, win_length;
     wf_window window;
-    bool center; /* frame t is centred at x[t hop], for which x is padded by reflection */
+    /* true: frame t is centred at x[t hop], for which x is padded by reflection; false: it begins
+     * there */
+    bool center;
 } wf_stft_options;
 typedef struct wf_stft_result {
     wf_tensor *real, *imag;
@@ -37,8 +40,8 @@ typedef struct wf_mel_options {
     bool plain;          /* triangles have height 1; otherwise area 1 over frequencies */
 } wf_mel_options;
 WF_API wf_tensor *wf_mel_filters(wf_graph *g, const wf_mel_options *options);
-/* x [...,L], samples at 16 kHz -> [...,n_mels,L/160]: the features of Whisper; each signal by
- * itself */
+/* x [...,L], samples at 16 kHz -> [...,n_mels,L/160]: the features of Whisper; their floor is
+ * relative to the maximum of each signal by itself */
 WF_API wf_tensor *wf_log_mel_spectrogram(wf_tensor *x, int64_t n_mels);
 
 #ifdef __cplusplus

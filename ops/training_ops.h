@@ -10,9 +10,10 @@ extern "C" {
 #endif
 
 /* ---- training: dropout.c, cross_entropy.c, update/ ------------------------------------------- */
-/* Inverted dropout; the identity outside training plans. The dropped elements depend on the step
- * (wf_random_step) and on the site. A site is the scope and the name `site`; if that is NULL, a
- * number counted in the scope. The same site in the same scope drops the same elements. */
+/* Inverted dropout; the identity outside training plans. The dropped elements depend on the graph's
+ * seed, on the step and micro-batch (wf_random_step), and on the site. A site is the scope and the
+ * name `site`; if that is NULL, a number counted in the scope. The same site in the same scope
+ * drops the same elements. */
 WF_API wf_tensor *wf_dropout(wf_tensor *x, double rate, const char *site);
 typedef struct wf_cross_entropy_result {
     wf_tensor *loss;  /* sum of the smoothed loss over the counted rows, shape [] */
@@ -26,8 +27,9 @@ WF_API wf_cross_entropy_result wf_cross_entropy(wf_tensor *logits, wf_tensor *la
 /* the classes are on this axis: with axis 1, logits [B,V,...] and labels [B,...] as in PyTorch */
 WF_API wf_cross_entropy_result wf_cross_entropy_over(wf_tensor *logits, wf_tensor *labels, int axis,
                                                      double smoothing, int32_t ignore_index);
-/* KV cache (cache.c): without a state it is x; with a state, all rows so far, [..., P + n, ...]. If
- * only the shape of the result is used, as by wf_key_mask, no rows are stored. */
+/* KV cache (cache.c): in a plan without a state the result is x; with a state it has the rows of
+ * all runs so far along the axis, [..., P + n, ...]. If only the shape of the result is used, as by
+ * wf_key_mask, no rows are stored. */
 WF_API wf_tensor *wf_cache(wf_tensor *x, int axis);
 /* x itself; a NaN or Inf in it fails the run, with `what` in the message */
 WF_API wf_tensor *wf_check_finite(wf_tensor *x, const char *what);
@@ -75,7 +77,7 @@ WF_API wf_tensor *wf_lion_step(wf_tensor *param, wf_tensor *m, wf_tensor *grad, 
                                wf_tensor *rates, const wf_lion_options *options);
 
 /* ---- gradient check: check_gradients.c ------------------------------------------------------- */
-/* Compare the gradient of `loss` (which depends on no input, in an f64 graph) with finite
+/* Compares the gradient of `loss` (which depends on no input, in an f64 graph) with finite
  * differences (a five-point stencil) for every element of the parameters wrt. Returns the largest
  * |a - n| / max(|a|, |n|, 1e-3), not counting the rounding of the loss. NaN with message[256]: a
  * value was not finite, a run failed, or the loss is too large for differences to show an error. */

@@ -25,7 +25,7 @@ static void emit_mask(wf_emitter *e, const wf_call *c) {
         return;
     }
     for (int i = 0; i < 4; i++) full.stride[i] = wf_broadcast_stride(mask, &scores, i);
-    /* rows of the batch may share one of the mask, as those of a beam do */
+    /* rows of the batch may share one row of the mask, as the hypotheses of a beam search do */
     bool of_batch = mask->ndim == 4 && mask->shape[0] > 1;
     full.shape[0] = of_batch ? mask->shape[0] : 1;
     if (of_batch) full.stride[0] = mask->stride[0];
@@ -40,8 +40,8 @@ static void key_head(int64_t group, char text[32]) {
         snprintf(text, 32, "(i / %lld)", (long long)group);
 }
 
-/* All members are set, also where no weight is dropped, so that a reader and an analyzer need not
- * find out which ones are read. */
+/* Writes C that sets the members of `h` for dropout. All of them are set, also where no weight is
+ * dropped, so that a reader and an analyzer need not find out which ones are read. */
 static void emit_dropout(wf_emitter *e, const wf_attention_head *h) {
     if (!h->drops) {
         wf_emit_text(e, "h.drops = 0;\nh.keep_scale = 1.0f;\nh.threshold = 0;\n");
@@ -54,7 +54,8 @@ static void emit_dropout(wf_emitter *e, const wf_attention_head *h) {
     wf_emit_text(e, "h.key = %u;\nh.stream = stream;\n", h->key);
 }
 
-/* The loops over batch and heads, and what all heads have in common. */
+/* Writes C for what all heads have in common, and then the loops over batch and heads, in which `h`
+ * gets its parts of q, k, v and mask. */
 static void emit_heads(wf_emitter *e, const wf_call *c) {
     const int64_t *q = c->in[IN_Q].shape;
     const attention_attrs *a = c->attrs;

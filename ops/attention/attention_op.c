@@ -171,8 +171,9 @@ int64_t wf_attention_pieces(const wf_call *c, int64_t queries) {
 
 /* ---- the forward op: a piece is a range of a head's queries ---------------------------------- */
 
-/* True if each row of the batch has one query, and some rows have the same keys and values, as the
- * hypotheses of a beam search do. These queries are then computed as queries of one head. */
+/* True if each row of the batch has one query, and rows may have the same keys and values
+ * (row_index), as the hypotheses of a beam search do. False with a causal mask, a window or
+ * dropout. Queries with the same keys are then computed as queries of one head. */
 static bool shares_keys(const wf_call *c) {
     const attention_attrs *a = c->attrs;
     const int32_t *row = c->in[IN_K].row_index, *mask_row = c->in[IN_MASK].row_index;

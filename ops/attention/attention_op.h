@@ -1,5 +1,6 @@
-/* ops/attention/attention_op.h - declarations that attention_op.c and attention_backward.c share:
- * operands in the form that the kernels read, and how heads are divided into tasks.
+/* ops/attention/attention_op.h - declarations that attention_op.c, attention_backward.c and
+ * attention_emit.c share: operands in the form that the kernels read, and how heads are divided
+ * into tasks.
  *
  * Not for other files. */
 #ifndef WEFT_OPS_ATTENTION_ATTENTION_OP_H

@@ -19,7 +19,7 @@
 /* ---- rotary_table: ids [...] -> [..., 2, d]: rows of cosines, and of sines with their signs -- */
 
 typedef struct table_attrs {
-    int64_t dim; /* 0: the size of the last axis of `like` */
+    int64_t dim; /* width of the table's rows; 0: the size of the last axis of `like` */
     double base;
     bool interleaved;
     /* the members of a wf_rotary_scaling */
@@ -187,8 +187,8 @@ wf_tensor *wf_rotary_table(wf_tensor *ids, int64_t dim, double base, bool interl
 
 typedef struct rotate_attrs {
     bool interleaved;
-    /* multiply by the transposed rotations, which for cosines and sines rotate by the negative
-     * angles */
+    /* true: multiply by the transposed rotations, which for cosines and sines rotate by the
+     * negative angles */
     bool back;
 } rotate_attrs;
 

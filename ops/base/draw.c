@@ -5,7 +5,7 @@
 #include "core/base/random.h"
 #include "op_base.h"
 
-/* Computes wf_unit_double from the two halves of a word: uniform in [0, 1). */
+/* The number in [0, 1) that wf_unit_double makes of the upper and the lower half of this word. */
 static double unit(uint64_t words) {
     return (double)(int64_t)(words >> 11) * 0x1.0p-53;
 }

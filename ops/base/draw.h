@@ -5,8 +5,8 @@
 #include "core/graph.h"
 #include "ops/kernels/kernels.h"
 
-/* Element i is number first + i of this key and stream. For stream 0 the numbers are those of
- * wf_random_uniform, and std times those of wf_random_normal. */
+/* Element i of `value` is number first + i of this key and stream. For stream 0 the numbers are
+ * those of wf_random_uniform, and std times those of wf_random_normal. */
 void wf_draw_uniform(uint64_t key, uint64_t stream, uint64_t first, double value[WF_DRAWN]);
 /* uniform, rounded down to a multiple of 2^-24, which f32 holds exactly and which is never 1 */
 void wf_draw_single(uint64_t key, uint64_t stream, uint64_t first, float value[WF_DRAWN]);

@@ -175,7 +175,8 @@ bool wf_pack_weights(wf_graph *g, wf_layout layout, char *message) {
     for (int id = 0; !why && id < wf_node_count(g); id++) {
         wf_tensor *t = wf_node(g, id);
         if (t->kind != WF_PARAM || t->ndim != 2 || (layout && read[id] != MULTIPLIED)) continue;
-        /* The matrices of adapters stay as they are: they are small, and they are trained. */
+        /* bf16 and int8 leave the matrices of adapters in f32: these are small, and they are
+         * trained. */
         if (layout >= WF_PANELS_BF16 && wf_from_hook(t)) continue;
         bool fits = t->shape[1] > 0 && t->shape[1] <= WF_INT8_LONGEST;
         if (!wf_set_layout(t, layout == WF_PANELS_INT8 && !fits ? WF_PANELS : layout))

@@ -4,15 +4,16 @@
 
 #include "ops/custom.h"
 
-/* Fails the call unless operand i is real and has operand 0's shape, or (rows) has one element for
- * each row of operand 0. `what` names it in the message. */
+/* Fails the call unless operand i is real and has operand 0's shape, or if `rows` is set, one
+ * element for each row of operand 0. `what` names it in the message. */
 bool wf_want_like(wf_call *c, int i, bool rows, const char *what);
 /* Fails the call unless 0 <= axis < ndim. */
 bool wf_want_axis(wf_call *c, int axis, int ndim);
 /* Fails the call unless operand i is absent, or has the type of operand 0 and the shape of
  * `like`. */
 bool wf_addend_like(wf_call *c, int i, const wf_view *like);
-bool wf_want_axes(wf_call *c, uint32_t axes, int ndim); /* fails the call if an axis is >= ndim */
+/* fails the call unless `axes` is a set of axes of a tensor with ndim axes */
+bool wf_want_axes(wf_call *c, uint32_t axes, int ndim);
 /* True if `axes` is a set of axes of an operand with ndim axes, which messages call `what`. If not,
  * text says why. */
 enum { WF_AXES_TEXT = 320 };
@@ -26,7 +27,8 @@ bool wf_no_axis(wf_call *c, const wf_view *x, int axis);
 /* a shape rule: out[0] is real and has the shape of operand 0 */
 bool wf_same_as_operand(wf_call *c);
 int wf_rank(const wf_tensor *x); /* ndim; 0 for NULL */
-/* the axis as a number from 0; a negative one counts from the end */
+/* the axis as a number from 0; a negative one counts from the end. An axis that does not exist is
+ * returned unchanged */
 int wf_pick_axis(int axis, int ndim);
 /* true if axis is -1 or the number of the last axis */
 bool wf_is_last(int axis, const wf_tensor *x);

@@ -78,8 +78,9 @@ void wf_walk_skip(wf_walk *w, int64_t rows) {
 /* ---- copies of rows -------------------------------------------------------------------------- */
 
 /* FEW: up to this many columns are copied one column after another, if there are more rows than
- * columns. SHORT: bytes below which a call of memcpy costs too much. REPEATED: of a row that
- * repeats one element, this many are written one by one; the rest is copied from these. */
+ * columns. SHORT: rows of fewer bytes are copied without memcpy, because the call would cost too
+ * much. REPEATED: of a row that repeats one element, this many are written one by one; the rest is
+ * copied from these. */
 enum { FEW = 4, SHORT = 200, REPEATED = 1024 };
 
 static inline void copy_16(char *y, const char *x) {
@@ -364,8 +365,8 @@ double wf_flops_of_operand(const wf_call *c) {
 
 /* ---- copies ---------------------------------------------------------------------------------- */
 
-/* A part that is not the last one ends a row, so the next one begins at column 0. Divisions are
- * avoided, because with short rows they would take as long as the copies. */
+/* Every part except the last ends at the end of a row, so the next part begins at column 0. Only
+ * the first part needs divisions: with short rows they would take as long as the copies. */
 bool wf_walk_part(wf_walk *w, int64_t *from, int64_t to, wf_part *part) {
     if (*from >= to) return false;
     int64_t left = to - *from;
@@ -402,7 +403,8 @@ bool wf_copy_eval(const wf_call *c, int phase, int64_t task, void *scratch) {
     int64_t from, end;
     (void)phase;
     (void)scratch;
-    to.data = c->out[0].data; /* to: the result's memory, row-major, in the operand's shape */
+    /* `to` is a view of the result's memory: row-major, in the operand's shape */
+    to.data = c->out[0].data;
     wf_dense_strides(to.ndim, to.shape, to.stride);
     wf_walk_start(&w, 2, (const wf_view *[]){ &to, &c->in[0] });
     wf_task_range(wf_view_count(&to), WF_GRAIN, task, &from, &end);

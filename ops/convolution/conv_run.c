@@ -10,7 +10,7 @@
 
 #include "convolution.h"
 
-/* LEAST_TASK: fewest multiply-adds of a task; BIAS: index of the operand */
+/* LEAST_TASK: about the fewest multiply-adds of a task; BIAS: index of the operand */
 enum { LEAST_TASK = 1 << 16, BIAS = 2 };
 
 typedef struct conv_run {
@@ -21,7 +21,9 @@ typedef struct conv_run {
     /* distance in w from one source channel to the next, and from one target channel to the next */
     int64_t w_source, w_target;
     int64_t units, together; /* units of a task */
-    size_t planes, packed;   /* bytes of a unit's planes; of the packed weights */
+    /* bytes of a unit's planes; bytes of the taps' places, which the packed weights follow in the
+     * work memory */
+    size_t planes, packed;
 } conv_run;
 
 static int64_t round_up(int64_t n, int64_t to) {
@@ -198,7 +200,8 @@ bool wf_emit_convolution(wf_emitter *e, const wf_call *c, const conv *a, const w
                          const wf_view *y, const int64_t kernel[2], bool transposed) {
     static const char *const names[] = { "source", "target",  "kernel",
                                          "stride", "padding", "dilation" };
-    /* Member by member: compilers call memcpy for a list of values. */
+    /* The written C sets one member after another, because compilers call memcpy for a list of
+     * values. */
     wf_emit_text(e,
                  "convolution c;\nc.images = %n;\nc.groups = %n;\nc.sources = %n;\n"
                  "c.targets = %n;\nc.transposed = %d;\n",

@@ -117,7 +117,7 @@ static void sum_part(const weight_run *r, const wf_call *c, int64_t task, char *
     if (n <= 0) return;
     void *dw = sums_of(r, c, part, group, channel);
     memset(dw, 0, (size_t)(n * r->kernel * r->lanes) * unit);
-    if (r->lanes > l->targets) /* set the lanes that belong to no channel */
+    if (r->lanes > l->targets) /* set to 0 the lanes that belong to no channel */
         memset(scratch + r->planes, 0, (size_t)(r->band * l->side[1].target * r->lanes) * unit);
     for (int64_t u = r->units * part / r->parts; u < r->units * (part + 1) / r->parts; u++)
         add_chunk(r, c, u, group, channel, n, dw, scratch);

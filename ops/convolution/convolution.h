@@ -32,7 +32,7 @@ typedef struct conv_side { /* along one axis */
 typedef struct conv_layout {
     conv_side side[2];
     int64_t images, groups, sources, targets; /* channels of a group */
-    /* sources K_h K_w: no fewer than the terms of all phases */
+    /* taps of a target channel, sources K_h K_w: no fewer than the terms of all phases */
     int64_t taps;
     wf_planes planes;      /* planes of one channel for one chunk of rows */
     int64_t channel;       /* elements of its planes */

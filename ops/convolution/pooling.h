@@ -6,10 +6,10 @@
 #include "convolution.h"
 
 typedef struct pool {
-    conv window; /* one with a group for each channel */
+    conv window; /* stride, padding before and dilation of the windows; groups is 1 */
     int64_t kernel[2];
-    /* padding after the last element, which exceeds that before the first if sizes are rounded up
-     */
+    /* padding after the last element, which may exceed that before the first if sizes are rounded
+     * up (ceil_mode) */
     int64_t after[2];
     bool ceil_mode;
 } pool;

@@ -1,7 +1,8 @@
 /* ops/convolution/pooling_emit.c - maxima of windows as C (core/emit/emitter.h). */
 #include "pooling.h"
 
-/* Every channel is an image of its own. */
+/* Writes C that declares the convolution with these windows, in which every channel is an image of
+ * its own. */
 static bool emit_windows(wf_emitter *e, const wf_call *c, const wf_view *x, const wf_view *y) {
     const pool *p = c->attrs;
     wf_view image = *x, windows = *y;

@@ -85,8 +85,8 @@ static wf_tensor *xlogy_by_factor(wf_tensor *a, wf_tensor *b, wf_tensor *dy) {
  * Limits of add sub mul: Of i32 the result wraps around.
  * Limits of div: A division by 0 gives an infinity, 0 / 0 NaN.
  * Limits of maximum minimum: On a tie a has the gradient.
- * Limits of pow: 1 for b = 0, even of a NaN. NaN where a is below 0 and b is no integer. The
- * gradient is 0 to a where b = 0, and to b where a = 0 and b >= 0.
+ * Limits of pow: 1 for b = 0 or a = 1, even if the other is a NaN. NaN where a is below 0 and b is
+ * no integer. The gradient is 0 to a where b = 0, and to b where a = 0 and b >= 0.
  * Limits of atan2: The gradient at (0, 0) is 0.
  * Limits of fmod remainder floor_divide: A division of i32 by 0 fails the run; of reals it gives
  * NaN or an infinity. */

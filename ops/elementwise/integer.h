@@ -9,7 +9,8 @@
 /* True if this op has a row in integer.inc. */
 bool wf_takes_integers(enum wf_binary f);
 bool wf_takes_integer(enum wf_unary f);
-/* Run one task of such an op. False after wf_fail: a division by 0. */
+/* Run one task of an op that has a row in integer.inc, with i32 operands. False after wf_fail: a
+ * division by 0. */
 bool wf_run_integers(const wf_call *c, enum wf_binary f, int64_t task);
 bool wf_run_integer(const wf_call *c, enum wf_unary f, int64_t task);
 /* The op as C: `value` for reals, the row of integer.inc for i32. */

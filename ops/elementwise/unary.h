@@ -1,5 +1,5 @@
-/* ops/elementwise/unary.h - the derivatives of activations, which are ops themselves. Not
- * installed. */
+/* ops/elementwise/unary.h - the derivatives of gelu, gelu_tanh and silu, each of which is an op
+ * itself. Not installed. */
 #ifndef WEFT_OPS_ELEMENTWISE_UNARY_H
 #define WEFT_OPS_ELEMENTWISE_UNARY_H
 

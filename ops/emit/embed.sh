@@ -6,7 +6,7 @@ set -eu
 echo '/* Made by ops/emit/embed.sh. */'
 echo 'extern const char *const wf_plain_text[];'
 echo 'const char *const wf_plain_text[] = {'
-# A question mark is escaped because ?? and another character are one character of C.
+# A question mark is escaped because ?? and a third character may be a trigraph, one character of C.
 for file; do
     LC_ALL=C sed -e '/^$/ { s/.*/    "",/; b' -e '}' -e 's/[\\"?]/\\&/g' -e 's/^/    "/' -e 's/$/\\n",/' "$file"
     echo '    "",'

@@ -72,7 +72,8 @@ static bool add_word(wf_emitter *e, const wf_call *c, const wf_walk *w, const ch
            wf_fail(c, "%s has no form in C", name);
 }
 
-/* A number with its exponent and suffix, such as 0x1.8p-3f. Returns its length. */
+/* The length of the number at the start of the text, with its exponent and suffix, such as
+ * 0x1.8p-3f. */
 static size_t number_length(const char *text) {
     size_t n = 0;
     while (wf_is_word(text[n]) || text[n] == '.' ||

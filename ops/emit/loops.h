@@ -19,8 +19,8 @@ bool wf_emit_fails_if(wf_emitter *e, const wf_call *c, const char *condition);
 /* Write "for (int i0 = 0; ...)" for every axis of a walk except the row's own. The variables are
  * named by `letter` and a number. */
 void wf_emit_rows(wf_emitter *e, const wf_walk *w, char letter);
-/* Write the offset of the current row in view v, "i0 * 12 + i1", in loops with this letter. The
- * second function writes the offset of element j of that row, in loops with the letter i. */
+/* Write the offset of the current row in view v, "i0 * 12 + i1", in loops with this letter.
+ * wf_emit_element_at writes the offset of element j of that row, in loops with the letter i. */
 void wf_emit_row_at(wf_emitter *e, const wf_walk *w, char letter, int v);
 void wf_emit_element_at(wf_emitter *e, const wf_walk *w, int v, const char *j);
 

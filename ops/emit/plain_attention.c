@@ -15,8 +15,8 @@ static inline float element(const matrix *x, int i, int j) {
 
 /* One head: q [queries, k_width], k [keys, k_width], v [keys, v_width], y as q but v_width wide.
  * stats [2, queries]: the largest score of a query and 1 / the sum of its exponentials. mask: data
- * 0 for none; compared with 0, or added if additive. window 0: all keys. If it drops weights, one is
- * kept where a half word of random bits is below the threshold. */
+ * 0 for none; compared with 0, or added if additive. window 0: all keys. If drops is set, a weight
+ * is kept where its 16 random bits are below the threshold. */
 typedef struct head {
     int queries, keys, k_width, v_width, window, causal, additive, drops;
     float scale, keep_scale;
@@ -55,13 +55,14 @@ static void keys_of_query(const head *h, int t, int n, int *from, int *to) {
     if (*from > *to) *from = *to;
 }
 
-/* n rounded up to lines of 16. Scores of a query have whole lines, so that loops over them have no
- * rest. */
+/* n rounded up to a multiple of 16, a line. The scores of a query are padded to whole lines, so
+ * that loops over them have no remainder. */
 static inline int whole_lines(int n) {
     return (n + 15) / 16 * 16;
 }
 
-/* at [width, whole lines] = scale times the transpose of rows [from, from + n) of x, and zeros. */
+/* at [width, whole lines] = scale times the transpose of rows [from, from + n) of x, with zeros
+ * behind the n columns. */
 static void turn(const matrix *x, int from, int n, int width, float scale, float *at) {
     int row = whole_lines(n);
     for (int j = 0; j < width; j++) {

@@ -9,8 +9,8 @@ typedef struct convolution {
     int source[2], target[2], kernel[2], stride[2], padding[2], dilation[2];
 } convolution;
 
-/* The place in the source that tap k of target element i reads, which may lie outside of it.
- * Returns 0 if this element has no such tap. */
+/* Sets *place to the place in the source that tap k of target element i reads, which may lie
+ * outside of the source. Returns 0 if this element has no such tap, else 1. */
 static inline int place_of_tap(const convolution *c, int axis, int i, int k, int *place) {
     int at = k * c->dilation[axis] - c->padding[axis];
     *place = i * c->stride[axis] + at;

@@ -32,8 +32,8 @@ static int before_blocks(int n) {
 #endif
 }
 
-/* WIDE is for a loop that clang shall compute in vectors of 32 elements, from which it makes
- * several: of its own it takes vectors of 128 bits for most processors. */
+/* WIDE makes clang compute a loop in vectors of 32 elements, each as several vectors of the
+ * processor. By itself clang uses vectors of 128 bits for most processors. */
 #ifdef __clang__
 #pragma clang diagnostic ignored "-Wpass-failed"
 #define WIDE _Pragma("clang loop vectorize_width(32)")
@@ -160,7 +160,8 @@ static float largest_size(int n, const float *x) {
     return most.number;
 }
 
-/* The scale of a row of weights in int8, whose largest |x| this is: core/base/int8_row.c. */
+/* The scale of a row of weights in int8 whose largest |x| is `largest`, by the rule of
+ * core/base/int8_row.c. */
 static float scale_of_weights(float largest) {
     float_bits scale = { largest / 127.0f }, up = scale;
     up.word = (up.word + 127) & ~UINT32_C(127);

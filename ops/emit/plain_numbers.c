@@ -190,7 +190,7 @@ static float sqrt_of(float x) {
 
 /* ---- exponentials and logarithms ---------------------------------------------------------- */
 
-#define ROUND 12582912.0f /* adding it leaves an integer in the low bits */
+#define ROUND 12582912.0f /* x + ROUND has x, rounded to an integer, in its low bits */
 #define EXP_LOWEST -104.0f
 #define TAIL_HIGHEST 15.0f
 

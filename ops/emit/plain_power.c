@@ -1,5 +1,5 @@
-/* ops/emit/plain_power.c - powers in double for emitted files: what an optimizer needs for its step.
- * See plain_numbers.c. */
+/* ops/emit/plain_power.c - powers in double for emitted files, which an optimizer needs for its
+ * step. See plain_numbers.c. */
 
 /* ---- a power in double -------------------------------------------------------------------- */
 

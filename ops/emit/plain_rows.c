@@ -108,10 +108,10 @@ static float extreme(int n, const float *x, float sign) {
 
 /* ---- products ----------------------------------------------------------------------------- */
 
-/* The body of product_rows and product_row: y[i, j] = d[i, j] + the sum over k of a[i, k] b[k, j].
- * Each element is one chain of multiply-adds over k. d_row below 0: there is no d, and zeros stand
- * for it; d may be y. The numbers of rows and columns are constants: compilers then keep all sums
- * in registers. */
+/* The body of product_tile, product_eight and product_row: y[i, j] = d[i, j] + the sum over k of
+ * a[i, k] b[k, j]. Each element is one chain of multiply-adds over k. d_row below 0: there is no d,
+ * and zeros stand for it; d may be y. The numbers of rows and columns are constants: compilers then
+ * keep all sums in registers. */
 #define PRODUCT_TILE(rows, columns)                                                                \
     float sum[rows][columns];                                                                      \
     for (int i = 0; i < rows; i++)                                                                 \
@@ -124,9 +124,9 @@ static float extreme(int n, const float *x, float sign) {
     for (int i = 0; i < rows; i++)                                                                 \
         for (int j = 0; j < columns; j++) y[i * y_row + j] = sum[i][j];
 
-/* The columns of four rows that are computed at a time. Sums of 32 do not fit in 16 registers of
- * eight floats, for which clang stores them at every step. gcc computes 32 in two halves, but would
- * compute 16 one by one. */
+/* The columns of four rows that are computed at a time. The sums of 32 columns do not fit in 16
+ * registers of eight floats, so clang would store them at every step. gcc computes 32 in two
+ * halves, but would compute 16 one by one. */
 #if defined __clang__ && defined __AVX__ && !defined __AVX512F__
 #define TILE_COLUMNS 16
 #else
@@ -370,8 +370,8 @@ static void philox(uint64_t key, uint64_t counter, uint64_t stream, uint32_t wor
     word[3] = x3;
 }
 
-/* x where element `first` + i of the stream's half words is below the threshold, times scale; else
- * 0. y may be x. */
+/* y[i] = x[i] scale where half word `first` + i of the stream of random bits is below the
+ * threshold, else 0. y may be x. */
 static void dropout(int n, const float *x, float scale, uint32_t threshold, uint64_t key,
                     uint64_t stream, uint64_t first, float *y) {
     uint32_t word[4], half[8];

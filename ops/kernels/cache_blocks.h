@@ -22,7 +22,7 @@ typedef struct wf_blocks {
     bool streams_a;
 } wf_blocks;
 
-/* For tiles of tile_rows x tile_columns elements of `unit` bytes. */
+/* The blocks for tiles of tile_rows x tile_columns elements of `unit` bytes. */
 wf_blocks wf_blocks_of(const wf_caches *caches, int64_t tile_rows, int64_t tile_columns,
                        size_t unit);
 

@@ -33,7 +33,7 @@ enum wf_bits {
  * x_col]; c_col and d_col are 1. D may be C; d_row 0: one row for all; d NULL: zeros. Each element
  * is one chain of fused multiply-adds over k, in order, which starts with D's element. So it does
  * not depend on m, n, strides and block.
- * block: the rows of B that are multiplied at once (blocks.h), a multiple of WF_BLOCK_UNIT.
+ * block: the rows of B that are multiplied at once (cache_blocks.h), a multiple of WF_BLOCK_UNIT.
  * a_blocks: if not 0, A is `a_blocks` rows stored by such blocks of its columns, one after another,
  * each row-major without gaps; `a` is the first of these blocks, of which m rows from a_first on
  * are multiplied, and a_row, a_col are not used.

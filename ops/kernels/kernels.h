@@ -125,9 +125,9 @@
         void (*rmsprop)(int64_t n, real *p, real *squares, real *average, real *momentum_buffer,   \
                         const real *grad, const wf_rmsprop_rule *rule);                            \
         void (*lion)(int64_t n, real *p, real *m, const real *grad, const wf_lion_rule *rule);     \
-        /* scratch: wf_gemm_scratch (blocks.h) bytes, aligned to 64 */                             \
+        /* scratch: wf_gemm_scratch (cache_blocks.h) bytes, aligned to 64 */                       \
         void (*gemm)(const wf_matrix_product *p, void *scratch);                                   \
-        int64_t gemm_rows, gemm_columns; /* its register tile: cut work into multiples of these */ \
+        int64_t gemm_rows, gemm_columns; /* gemm's tile: cut work into multiples of these */       \
         /* Panels of this table are panel_rows wide. scratch: panel_scratch bytes, aligned to 64 */\
         int64_t panel_rows;                                                                        \
         void (*gemm_panels)(const wf_panel_product *p, void *scratch);                             \
@@ -140,8 +140,8 @@
                            real *row);                                                             \
         /* Products with weights in int8, only for f32 (else NULL): int8.inc. has_dot: true if     \
          * the processor has VNNI, which multiplies 4 bytes in an instruction. int8_row rounds a   \
-         * row of k to `out`, or by a given factor with the scale 1; then the product. with_dot:   \
-         * use VNNI, which gives the same bits */                                                  \
+         * row of k to `out`; int8_row_by does so by a given factor, with the scale 1.             \
+         * int8_panels is the product. with_dot: use VNNI, which gives the same bits */            \
         bool (*has_dot)(void);                                                                     \
         void (*int8_row)(int64_t k, const real *x, bool with_dot, void *out);                      \
         void (*int8_row_by)(int64_t k, const real *x, real by, bool with_dot, void *out);          \
@@ -160,8 +160,8 @@
         /* y[r * y_row + c * step] = x[r * x_row + c] for rows of n */                             \
         void (*conv_results)(int64_t rows, int64_t n, const real *x, int64_t x_row, real *y,       \
                              int64_t y_row, int64_t step);                                         \
-        /* Pooling: pool.inc. The maximum of each window; then x += y, each element of y at the    \
-         * place of its window's maximum; then y = the elements of x at those places */            \
+        /* Pooling: pool.inc. pool_max: the maximum of each window. pool_scatter: x += y, each     \
+         * element of y at the place of its window's maximum. pool_gather: y = x at those places */\
         void (*pool_max)(const wf_pool_tile *t);                                                   \
         void (*pool_scatter)(const wf_pool_plane *p, const real *y, const real *tap, real *x);     \
         void (*pool_gather)(const wf_pool_plane *p, const real *x, const real *tap, real *y);      \

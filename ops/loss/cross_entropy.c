@@ -89,8 +89,8 @@ static double smoothed(const wf_call *c, int64_t row, double top, double log_tot
     return (1 - a->smoothing) * nll + a->smoothing * (log_total - sum / (double)n);
 }
 
-/* Counted rows whose logarithms are computed together, because one alone takes longer than a short
- * row's exponentials. */
+/* The largest number of counted rows whose logarithms are computed together: a logarithm computed
+ * alone takes longer than the exponentials of a short row. */
 enum { ROWS_TOGETHER = 16 };
 
 static void put_row_losses(const wf_call *c, int64_t row, double top, double log_total) {

@@ -248,7 +248,7 @@ static bool of_channels(const wf_tensor *v, const wf_tensor *x) {
     return !v || (v->ndim == 1 && v->shape[0] == x->shape[1]);
 }
 
-/* Returns poison if the operands do not fit together, else NULL. */
+/* Returns a failed tensor if the operands do not fit together, else NULL. */
 static wf_tensor *misfit(const char *op, wf_tensor *x, wf_tensor *weight, wf_tensor *bias,
                          double eps) {
     wf_tensor *any = x ? x : weight ? weight : bias;

@@ -5,8 +5,8 @@
 #include "ops/base/op_base.h"
 #include "ops/kernels/cache_blocks.h"
 
-/* LEAST_TASK: fewest multiply-adds of a task. SMALL_B: elements of a b that is cheap to pack again
- * for every block of rows. */
+/* LEAST_TASK: about the fewest multiply-adds of a task. SMALL_B: the largest size, in elements, of
+ * a matrix b that is cheap to pack again for every block of rows of a. */
 #define LEAST_TASK (1 << 18)
 #define SMALL_B (1 << 14)
 /* MOST_TASKS: tasks of a large product. If its columns give ENOUGH_TASKS, rows are divided only for
@@ -49,8 +49,9 @@ static wf_blocking block_packed_a(int64_t m, int64_t n, int64_t most_rows, wf_dt
     return all;
 }
 
-/* If b is cheap to pack again (SMALL_B), or is one panel as it lies, the rows of a are divided by
- * 2, 4, 8...: then the same processor tends to compute the same rows in one op after another.
+/* If b is cheap to pack again (SMALL_B), or lies in memory as one panel needs it, the rows of a are
+ * divided by 2, 4, 8...: then the same processor tends to compute the same rows in one op after
+ * another.
  *
  * Otherwise, or if there are too few rows for that, columns are divided first, because each block
  * packs its columns of b once. Rows are divided, too, if a block of a would not stay in the cache,

@@ -13,7 +13,7 @@ typedef struct wf_blocking { /* the blocks into which one product is divided */
 } wf_blocking;
 
 typedef struct wf_product {
-    wf_walk batch; /* a walk over the products of the batch, in c, a and b */
+    wf_walk batch; /* a walk over the products of the batch; its views are c, a and b */
     int64_t count; /* products */
     int64_t m, n, k, a_row, a_col, b_row, b_col;
     wf_blocking blocks;

@@ -15,11 +15,12 @@ typedef struct wf_int8_plan {
     bool with_dot;
 } wf_int8_plan;
 
-/* Computes the other fields from the sizes, and sets in the call how much memory it needs. */
+/* Computes group and with_dot from the other fields, and sets in the call how much work and scratch
+ * memory it needs. */
 void wf_int8_prepare(wf_int8_plan *p, wf_call *c);
 int64_t wf_int8_round_tasks(const wf_int8_plan *p);
 void wf_int8_round_rows(const wf_int8_plan *p, const wf_call *c, int64_t task, void *scratch);
-/* Compute columns [j, j + n) of all rows of the result; d may be NULL. */
+/* Compute columns [j, j + n) of all rows of the result; d: their addend, or NULL. */
 void wf_int8_multiply(const wf_int8_plan *p, const wf_call *c, int64_t j, int64_t n, const void *d,
                       int64_t d_row);
 

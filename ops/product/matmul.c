@@ -150,8 +150,8 @@ static bool plan_matmul(wf_call *c, void *plan) {
     merge_rows(p);
     p->pieces = pieces_of(c, p->m, p->n, p->k);
     if (b->layout) {
-        /* time to read an element of b, in bytes; int8 adds 1 for every 16 rows of a, because their
-         * multiply-adds take as long */
+        /* time to read an element of b, expressed as a number of bytes; int8 adds 1 for every 16
+         * rows of a, because their multiply-adds take as long */
         size_t unit =
             b->layout == WF_PANELS_INT8 ? 1 + (size_t)(p->count * p->m) / 16 : wf_view_unit(b);
         wf_block_panels(p, y->dtype, wf_panel_rows(b->dtype), unit);
@@ -310,7 +310,7 @@ static void copy_rows(const wf_product *p, const wf_call *c, int64_t task) {
     }
 }
 
-/* Compute one piece of k, for all rows and columns. */
+/* Compute the product of one piece of k, for all rows and columns, into the work memory. */
 static void multiply_piece(const wf_product *p, const wf_call *c, int64_t piece, void *scratch) {
     int64_t from = p->k * piece / p->pieces, k = p->k * (piece + 1) / p->pieces - from;
     wf_view work = { .data = c->work, .dtype = c->out[0].dtype };
@@ -435,7 +435,7 @@ bool wf_fuse_matmul_add(wf_rewrite *r, const wf_tensor *sum, const wf_tensor *y)
 /* Shapes: a [..., m, k], b [..., k, n], addend broadcasts to y -> y [..., m, n]; leading axes
  * broadcast.
  * Limits: Two axes or more, all real. Inner sizes that differ fail the graph. Each element is one
- * chain of multiply-adds over k. */
+ * chain of multiply-adds over k, but for a b kept as int8, and for the gradient of a small b. */
 const wf_op wf_op_matmul = {
     .name = "matmul",
     .family = "matmul",

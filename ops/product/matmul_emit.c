@@ -15,7 +15,7 @@ static wf_view without_matrix(const wf_view *v) {
 
 typedef struct addend {
     bool given;
-    int64_t row, column; /* strides of its last two axes; 0 where it broadcasts */
+    int64_t row, column; /* the addend's strides along the last two axes; 0 where it broadcasts */
 } addend;
 
 static addend addend_of(const wf_call *c) {
@@ -69,7 +69,8 @@ static void emit_one(wf_emitter *e, const wf_product *p, const wf_walk *w, adden
     wf_emit_text(e, ends[layout], p->n);
 }
 
-/* k in pieces: each a product of its own in work, and then their sum after the addend. */
+/* Writes a product whose k is divided into pieces: the product of each piece, in the work memory,
+ * then the sum of the addend and all of them. */
 static void emit_pieces(wf_emitter *e, const wf_product *p, addend d) {
     int64_t size = p->m * p->n;
     wf_emit_text(e, "float *piece = work;\n");

@@ -97,7 +97,8 @@ static void pack_elements(reduction *r, const wf_view *x, int64_t from, int64_t 
     }
 }
 
-/* Elements [from, to): in place if they are contiguous, else copied to `pack`. */
+/* Returns elements [from, to) of the reduced axes of x: in place if they are contiguous, else
+ * copied to `pack`. */
 static const void *elements(reduction *r, const wf_view *x, int64_t from, int64_t to, void *pack) {
     if (is_contiguous(r)) return wf_at(x, from);
     pack_elements(r, x, from, to, pack);

@@ -11,8 +11,9 @@ extern const wf_kernel wf_sum_kernel;
 /* wf_max with keepdim, which gives -inf for no elements. */
 wf_tensor *wf_max_or_least(wf_tensor *x, uint32_t axes);
 
-/* x with its other axes first, of which there are `kept`, and then these axes merged into one.
- * order[i] is the axis of x that would be axis i without merging. `op` names the op in messages. */
+/* x with the axes that are not in `axes` first, and then those in `axes` merged into one. *kept
+ * becomes the number of axes that are not in `axes`. order[i] becomes the axis of x that would be
+ * axis i without merging. `op` names the op in messages. */
 wf_tensor *wf_merge_last(const char *op, wf_tensor *x, uint32_t axes, int *kept, int *order);
 
 #endif

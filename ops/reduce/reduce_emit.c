@@ -50,7 +50,8 @@ static void emit_across(wf_emitter *e, const reduction *r, fold_kind kind) {
 
 /* ---- down: rows into a row of results -------------------------------------------------------- */
 
-/* "for (int j = 0; ...)": a statement for each result of a row. */
+/* Writes a C loop over the results of a row. Its statement is `before`, the index of the result in
+ * brackets, and `after`. */
 static void emit_row(wf_emitter *e, const reduction *r, const char *before, const char *after) {
     wf_emit_text(e, "for (int j = 0; j < %n; j++) %s[", r->kept.columns, before);
     wf_emit_element_at(e, &r->kept, 0, "j");

@@ -278,7 +278,8 @@ static int64_t tasks_carried(const wf_call *c, int phase) {
     return wf_task_count(e.outer, slab_grain(&e)) * wf_task_count(e.inner, column_grain(&e));
 }
 
-/* Computes columns [left, right) of a slab, and keeps their last totals. */
+/* Computes columns [left, right) of a slab, and keeps their last totals in result 1, from which the
+ * next run goes on. */
 static void carry(const wf_call *c, const extent *e, int64_t slab, int64_t left, int64_t right) {
     int64_t at = slab * e->n * e->inner + left, end = at + e->n * e->inner;
     size_t bytes = (size_t)(right - left) * wf_dtype_size(c->out[0].dtype);

@@ -368,7 +368,8 @@ static double flops_sort(const wf_call *c) {
     return 4.0 * (double)wf_view_count(&c->in[0]);
 }
 
-/* Shapes: x real -> values as x, indices i32, both k along the axis; sort has all of it.
+/* Shapes: x real -> values as x, indices i32, both with k elements along the axis; for sort k is
+ * its size.
  * Limits: Stable. NaN is the largest, and -0 equals 0. k is 0 to the size of the axis. */
 #define SORT(NAME, text)                                                                           \
     const wf_op wf_op_##NAME = {                                                                   \

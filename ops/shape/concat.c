@@ -132,9 +132,9 @@ static void grad_unconcat(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, ui
     dx[0] = wf_concat(part, y->n_in - 1, s->axis);
 }
 
-/* Shapes: x as the concatenation of the others, which give their shapes -> y as the one with this
- * index.
- * Limits: A view. Only the shapes of the others are read. */
+/* Shapes: x in the shape of the concatenation of the other operands -> y in the shape of the one
+ * with this index.
+ * Limits: A view of x. Only the shapes of the other operands are read. */
 const wf_op wf_op_unconcat = {
     .name = "unconcat",
     .family = "shape",

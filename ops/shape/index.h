@@ -16,8 +16,9 @@ bool wf_id_outside(const wf_call *c, int64_t id, const wf_view *shape, int64_t i
 bool wf_ids_fit(wf_call *c, int axis, const wf_view *x, const wf_view *ids, wf_view *picked);
 /* Start a walk through `picked`, the ids, and x, which has step 0 along the axis. */
 void wf_ids_walk(wf_walk *w, const wf_view *picked, const wf_view *ids, const wf_view *x, int axis);
-/* ids [K] in a shape that applies to every row of x: [1, ..., K, ..., 1]. For other ids it returns
- * poison, with a message that names the op. */
+/* ids [K] in a shape that applies to every row of x: [1, ..., K, ..., 1]. For ids with other than
+ * one axis, or an axis that x does not have, it returns a failed tensor, with a message that names
+ * the op. */
 wf_tensor *wf_ids_of_axis(const char *op, wf_tensor *x, int axis, wf_tensor *ids);
 
 /* Phase 0 of ops that add to zeros or to an addend: a task writes its part of these. */

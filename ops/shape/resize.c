@@ -3,10 +3,10 @@
  * products.
  *
  * Element i lies at u = i (n - 1) / (m - 1) of the operand's axis if corners are aligned, else at
- * (i + 1/2) n / m - 1/2; n elements become m. Nearest: the element at floor(i n / m), or at
- * floor((i + 1/2) n / m). Linear: the two beside u, by distance. Cubic: four, by the convolution
- * kernel of Keys (1981) with a = -3/4. Beyond each end, the axis continues with the element at that
- * end. All of this is as in torch.nn.functional.interpolate. */
+ * (i + 1/2) n / m - 1/2; n elements become m. With a scale s, 1 / s stands for n / m. Nearest: the
+ * element at floor(i n / m), or at floor((i + 1/2) n / m). Linear: the two beside u, by distance.
+ * Cubic: four, by the convolution kernel of Keys (1981) with a = -3/4. Beyond each end, the axis
+ * continues with the element at that end. All of this is as in torch.nn.functional.interpolate. */
 #include <math.h>
 #include <string.h>
 
@@ -240,7 +240,7 @@ static bool eval_resize(const wf_call *c, int phase, int64_t task, void *scratch
     return true;
 }
 
-/* Tables of the taps: where they are, and their weights. */
+/* Writes tables of the taps as C: their indices along the operand's axis, and their weights. */
 static void emit_taps(wf_emitter *e, const resize *r, const sides *s) {
     int taps = tap_count(r->mode);
     wf_emit_text(e, "static const int from[] = {");

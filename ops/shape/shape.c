@@ -124,8 +124,8 @@ static bool emit_reshape(wf_emitter *e, const wf_call *c) {
 
 /* Shapes: x of any type -> the given sizes, with the same number of elements.
  * Gradient: y has the elements of x in their order: dx is dy in the shape of x.
- * Limits: A view, unless the strides of x cannot say it. One size may be WF_REST; WF_KEEPs stand
- * at the ends. */
+ * Limits: A view, unless no strides over the memory of x describe y. One size may be WF_REST;
+ * WF_KEEPs stand at the ends. */
 const wf_op wf_op_reshape = {
     .name = "reshape",
     .family = "shape",
@@ -440,7 +440,7 @@ static int64_t view_detach(wf_call *c) {
 }
 
 /* Shapes: x of any type -> y as x.
- * Limits: A view: it costs nothing. */
+ * Limits: A view of x: a detach copies nothing. */
 const wf_op wf_op_detach = {
     .name = "detach",
     .family = "shape",

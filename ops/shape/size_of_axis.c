@@ -104,7 +104,7 @@ wf_tensor *wf_count_of(wf_tensor *like, uint32_t axes) {
     return wf_record(&wf_op_count_of, 1, &like, &axes);
 }
 
-/* ---- inverse_count: 1 / (number of elements along these axes - correction) ------------------- */
+/* ---- inverse_count: 1 / max(elements along these axes - correction, 0) ----------------------- */
 
 typedef struct count_attrs {
     uint32_t axes;
@@ -143,11 +143,13 @@ static bool emit_inverse_count(wf_emitter *e, const wf_call *c) {
 }
 
 /* Shapes: like of any shape -> real [].
- * Limits: Axes without elements give an infinity; the sizes are those that the run has bound. */
+ * Limits: A number of elements not above the correction gives an infinity; the sizes are those that
+ * the run has bound. */
 const wf_op wf_op_inverse_count = {
     .name = "inverse_count",
     .family = "constant",
-    .formula = "inverse_count(like): 1 / (the number of elements along the axes)",
+    .formula =
+        "inverse_count(like): 1 / max(the number of elements along the axes - correction, 0)",
     .arity = 1,
     .attr_bytes = sizeof(count_attrs),
     .attributes = "uint32_t axes, double correction",

@@ -190,8 +190,8 @@ static bool shape_unslice(wf_call *c) {
     return true;
 }
 
-/* True if the result overwrites the addend. Then tasks divide only the parts. Otherwise each of
- * many slices of one tensor, such as the steps of a recurrent layer, would visit the whole
+/* True if the result overwrites the addend. Then tasks divide only the parts, because otherwise
+ * each of many slices of one tensor, such as the steps of a recurrent layer, would visit the whole
  * tensor. */
 static bool unslices_in_place(const wf_call *c) {
     const wf_view *addend = &c->in[UNSLICE_ADDEND];

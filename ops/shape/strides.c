@@ -1,8 +1,9 @@
 /* ops/shape/strides.c - views made by changing strides: expand repeats axes of size 1, every_nth
  * takes every n-th step (wf_slice_step), flip reverses an axis, diagonal follows two axes at once.
  *
- * None of them copies, except a part of a flipped axis (core/plan/bind.c). The adjoint of every_nth
- * and of diagonal is place: zeros, with dy at the elements that the view reads. */
+ * None of them copies, with one exception: if a part of a flipped axis, such as a slice, does not
+ * begin at its start, the engine first copies the flipped tensor (core/plan/bind.c). The adjoint of
+ * every_nth and of diagonal is place: zeros, with dy at the elements that the view reads. */
 #include <stdio.h>
 #include <string.h>
 

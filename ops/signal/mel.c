@@ -82,8 +82,9 @@ wf_tensor *wf_mel_filters(wf_graph *g, const wf_mel_options *o) {
 
 /* ---- features -------------------------------------------------------------------------------- */
 
-/* Mel powers of frames of 25 ms, 10 ms apart, without the last frame. y = log10 of them, at least
- * 1e-10, raised to at least the largest y of the signal minus 8; the result is y / 4 + 1. */
+/* Mel powers of frames of 25 ms, 10 ms apart, without the last frame. y is the log10 of each power,
+ * but of 1e-10 for smaller ones. Then every y below the largest y of the signal minus 8 is raised
+ * to that. The result is y / 4 + 1. */
 wf_tensor *wf_log_mel_spectrogram(wf_tensor *x, int64_t n_mels) {
     const wf_stft_options stft = { .n_fft = 400, .hop_length = 160, .center = true };
     const wf_mel_options mel = { .sample_rate = 16000, .n_fft = 400, .n_mels = n_mels };

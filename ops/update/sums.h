@@ -5,7 +5,8 @@
 
 #include "core/graph.h"
 
-/* The sum of squares of each WF_SQUARE_BLOCK elements, in row-major order; not differentiable. */
+/* The sum of squares of each block of WF_SQUARE_BLOCK elements in row-major order, the last of
+ * which may be shorter; not differentiable. */
 enum { WF_SQUARE_BLOCK = 16384 };
 wf_tensor *wf_square_sums(wf_tensor *x);
 

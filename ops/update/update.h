@@ -33,7 +33,8 @@ int64_t wf_update_tasks(const wf_call *c, int phase);
  * them write or none does. */
 bool wf_rates_finite(const wf_call *c, int i, const char *const *names, int n);
 
-/* The body of an emitted step fails if the scale, or one of the first n rates, is not finite. */
+/* Writes C by which an emitted step fails if the scale, or one of the first n rates, is not
+ * finite. */
 void wf_emit_finite_rates(wf_emitter *e, int n);
 
 #endif
