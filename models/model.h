@@ -112,7 +112,8 @@ typedef struct wf_model {
     wf_tensor *src, *src_length;
     /* input, i32: [B,T], right-padded */
     wf_tensor *tgt;
-    /* input [B,T]: the next tokens; WF_IGNORE_LABEL where nothing is counted */
+    /* input [B,T]: the next tokens, or what an encoder predicts (encoder.h); WF_IGNORE_LABEL where
+     * nothing is counted */
     wf_tensor *labels;
     /* [n_memory] encoded sources, in the form in which cross-attention reads them in each step */
     wf_tensor **memory;

@@ -56,7 +56,7 @@ typedef struct wf_model_sizes {
 } wf_model_sizes;
 /* The i-th kind, in the order of WF_MODEL_NAMES (choices.h). NULL: there are no more. */
 const wf_model_kind *wf_model_kind_at(int i);
-/* The kind of encoders, which is not among the kinds above because it writes no text. */
+/* The kind of encoders. wf_model_kind_at leaves it out, because an encoder writes no text. */
 extern const wf_model_kind wf_encoder_kind;
 /* A kind's name in files, "language_model"; and for readers, "Language model". "" for NULL. */
 const char *wf_model_kind_name(const wf_model_kind *kind);
@@ -87,8 +87,8 @@ enum { WF_MOST_CLASSES = 1 << 12, WF_MOST_LABEL = 255 };
 #define WF_CLASS_NAMES "classify.labels"
 /* True if this can be a label: 1 to WF_MOST_LABEL bytes without line breaks and TABs. */
 bool wf_class_name_ok(const char *line, size_t bytes);
-/* The next label of such a text after the label `name`; the first one if name is NULL. It ends at a
- * line break or with the text. NULL: there is none. */
+/* The label after the label `name` in a text with a label on each line; the first one if name is
+ * NULL. It ends at a line break or with the text. NULL: there is none. */
 const char *wf_class_next(const char *text, const char *name);
 /* True if the text has `classes` labels, and each may be a label. False with message. */
 bool wf_class_names_fit(const char *text, int64_t classes, char *message);

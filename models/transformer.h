@@ -29,7 +29,7 @@ typedef struct wf_transformer_config {
     double layer_norm_eps;
     /* ---- forms of T5 (Raffel et al. 2020); all of them 0 otherwise ---- */
     wf_norm_kind norm; /* kind of every norm */
-    bool gated;        /* gated feed-forward layers, as in wf_block_options */
+    bool gated;        /* feed-forward layers are linear2(f(linear1 x) * linear3 x) */
     int64_t head_dim;  /* width of a head; 0: d_model / num_heads */
     /* factor of the scores of attention; 0: 1 / sqrt(width of a head) */
     double attention_scale;

@@ -8,8 +8,8 @@
 
 /* ---- characters of a set --------------------------------------------------------------------- */
 
-/* Write the replacement of a set's characters by a text; with `stays`, the text goes around
- * each. */
+/* Write the replacement of a set's characters by a text; with `stays`, the characters stay, and the
+ * text goes before and after each. */
 static bool replace(json_emitter *e, bool (*has)(uint32_t code), const char *by, bool stays) {
     int expression = wf_write_character_of(e, has);
     if (expression < 0) return false;
