@@ -26,7 +26,9 @@ typedef bool (*wf_hf_put)(void *user, const char *name, const void *bytes, size_
 
 /* The most ids in a list of end tokens. */
 enum { HF_MOST_ENDS = 16 };
-/* Reads the key of a row into that row's field of c, which is an hf_config or another family's. */
+/* Reads the key of a row into that row's field of c, an hf_config, hf_lm_config or hf_bert_config.
+ * If the key is missing, the field gets row->absent; if that is NULL, returns false with
+ * message. */
 bool wf_hf_read_key(const hf_object *o, const hf_key *row, void *c, char *message);
 bool wf_hf_check_constant(const hf_object *o, const hf_value *v, const hf_constant *c,
                           char *message);
@@ -51,7 +53,7 @@ bool wf_hf_complete(const hf_family *family, hf_config *c, char *message);
 bool wf_hf_is_lm(const hf_object *config);
 const char *wf_hf_lm_family_names(void);
 /* wf_hf_lm_write makes the files other than the weights, and wf_hf_lm_save_weights writes the
- * weights. False with message: there is no family of such models. */
+ * weights. False with message: no family has such a model, or a file cannot be written. */
 bool wf_hf_lm_write(wf_hf *hf, wf_hf_put put, void *user, char *message);
 bool wf_hf_lm_save_weights(const wf_model *m, const char *path, char *message);
 bool wf_hf_import_lm(const char *folder, const hf_object *config, wf_hf *out, char *message);
@@ -100,7 +102,8 @@ typedef struct hf_shards {
 } hf_shards;
 bool wf_hf_read_shards(hf_shards *s, const char *folder, const char *index, char *message);
 void wf_hf_shards_free(hf_shards *s);
-/* Pair i's file name, without a '\0' at its end; its length; the next file's first pair, or n. */
+/* The file name of pair i, without a '\0' at its end; its length in bytes; the index of the next
+ * file's first pair, or n after the last file. */
 const char *wf_hf_shard(const hf_shards *s, int i);
 size_t wf_hf_shard_bytes(const hf_shards *s, int i);
 int wf_hf_next_shard(const hf_shards *s, int i);
