@@ -7,7 +7,7 @@
 
 /* True for a kind of running text. */
 bool wf_tokenizer_running(const wf_tokenizer *t);
-/* The number of merges; 0 unless BPE. */
+/* The number of merges of the kinds bpe and byte-bpe; 0 for all others, also for byte level. */
 int64_t wf_tokenizer_merges(const wf_tokenizer *t);
 /* Check a line for a tokenizer of lines, not of running text, by the rules in text.h. False with
  * message, such as "not UTF-8 at byte 17", where bytes count from 0. */
@@ -35,7 +35,8 @@ typedef struct wf_json_learn_options {
     /* WordPiece, Unigram: the most characters that get ids, the most frequent ones first; 0: all */
     int64_t alphabet;
     bool cased; /* WordPiece: upper case and accents are kept */
-    /* special tokens between commas, which get the first ids; NULL: those of the family */
+    /* special tokens with commas between them, which get the first ids; NULL: the usual ones of the
+     * kind, such as BERT's five for WordPiece */
     const char *special;
 } wf_json_learn_options;
 

@@ -153,7 +153,8 @@ static void put_steps(wf_json_learner *l) {
 
 /* ---- special tokens -------------------------------------------------------------------------- */
 
-/* The id of the first special token with one of two names; -1: there is none. */
+/* The id of the special token called `name`, or else of the one called `other`; -1: there is
+ * neither. */
 static int32_t role(const wf_json_learner *l, const char *name, const char *other) {
     int32_t id = wf_strings_find(&l->pieces, name, strlen(name));
     return id >= 0 ? id : wf_strings_find(&l->pieces, other, strlen(other));
