@@ -37,7 +37,7 @@ typedef struct wf_language_model_config {
     int64_t num_kv_heads;
     bool gated;               /* feed-forward layers are gated: SwiGLU with WF_SILU */
     int32_t start_id, end_id; /* the token between source and target; the token after a target */
-    bool start_first;         /* the start token comes before the source instead */
+    bool start_first;         /* start_id comes before the source, not after it */
     /* with start_first: no start token is put before a source, but only before an output without a
      * source. Imported models need this, because their tokenizers add a start token to the source
      * if it needs one */

@@ -23,20 +23,20 @@ typedef struct wf_model_sizes {
     wf_activation activation;
     wf_positions positions;
     wf_tie tie;
-    /* pre-norm, with a final norm on each stack */
+    /* pre-norm, and a final norm on each stack; false: post-norm */
     bool norm_first;
     int32_t start_id, end_id;
     wf_norm_kind norm_kind;
     /* heads of keys and values; 0: num_heads */
     int64_t num_kv_heads;
-    /* gated feed-forward layers; no biases in projections and norms */
+    /* gated: feed-forward layers are; no_bias: projections and norms have no biases */
     bool gated, no_bias;
     /* decoder-only: most tokens of a whole sequence, which is a prompt with its output. 0: twice
      * the field `longest`, plus 1, but at least 128 */
     int64_t row;
     /* decoder-only: an output continues its prompt directly, as running text does */
     bool start_first;
-    /* with start_first: a sequence begins with its prompt, without a start token */
+    /* with start_first: a sequence with a prompt begins with it, without a start token */
     bool start_if_empty;
     /* encoder-decoder: a norm after the embeddings of each stack */
     bool embedding_norm;
@@ -146,7 +146,8 @@ bool wf_encoder_run_for(const wf_model *m, bool classes, wf_plan *p, int64_t B, 
 /* ---- a training as C: emit/emit_training.c --------------------------------------------------- */
 
 /* Like wf_model_emit_training. batches: lines of C, NULL at the end, with a function next_update as
- * in emit/plain_stdin.c, from which the program gets its batches; NULL: those of that file. */
+ * in emit/program/plain_stdin.c, from which the program gets its batches; NULL: those of that
+ * file. */
 char *wf_model_emit_training_on(wf_model *m, wf_trainer *t, const wf_training_emit_options *options,
                                 const char *const *batches, char *message);
 

@@ -45,9 +45,9 @@ typedef struct wf_transformer_config {
     wf_decoder_kind decoder; /* the first sublayer of decoder layers: see wf_block_options */
     int64_t average_width;   /* average attention: width and activation of its feed-forward layer */
     wf_activation average_activation;
-    bool raw_keys;   /* pre-norm alone: as in wf_block_options */
+    bool raw_keys;   /* only with pre-norm: see wf_block_options */
     bool zero_start; /* the decoder reads zeros in place of the start token */
-    /* source tokens that are not attended to, unless they are start or end; -1: none */
+    /* id of source tokens that are not attended to, unless it is start_id or end_id; -1: none */
     int32_t pad_id;
     int32_t start_id, end_id; /* start and end of the target; never masked or ignored */
 } wf_transformer_config;

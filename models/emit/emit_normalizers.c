@@ -204,8 +204,8 @@ static bool write_map(json_emitter *e, const wf_text_step *s) {
 
 /* ---- Replace, Prepend, ByteLevel ------------------------------------------------------------- */
 
-/* An expression that may match an empty text is refused: the library's later steps do not change
- * text that is inserted there, and the C file cannot tell such text from other text. */
+/* An expression that may match an empty text is refused: in the library tokenizers, later steps do
+ * not change text that is inserted there, and the C file cannot tell such text from other text. */
 static bool write_replace(json_emitter *e, const wf_text_step *s) {
     int expression = s->expression.nullable ? -1 : wf_write_expression(e, &s->expression);
     if (s->expression.nullable)

@@ -25,8 +25,8 @@ typedef struct text_emitter {
     int64_t links, room, raw;       /* sizes of arrays; 0: no such array */
     bool has_paths;
     /* for a tokenizer.json. has_words, has_codes, has_best: the file has the types word_texts,
-     * code_points, probable_path. choices: entries of an expression's stack; affix: bytes of a
-     * prefix with a suffix; tokens: texts in a list */
+     * code_points, probable_path. choices: most entries of an expression's stack; affix: most bytes
+     * of a prefix with its suffix; tokens: most texts in a list */
     bool has_words, has_codes, has_best;
     int64_t choices, affix, tokens;
     int64_t bytes;   /* upper bound of sizeof(text_work) */

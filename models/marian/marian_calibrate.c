@@ -102,7 +102,7 @@ wf_marian_scales *wf_marian_scales_new(wf_model *m, wf_pool *pool, char *message
                          ? wf_marian_write_settings(&wf_transformer_of(m)->config, message)
                          : NULL;
     if (!settings) return NULL;
-    free(settings); /* it was written only to see that Marian has such a model */
+    free(settings); /* written only to see that Marian has such a model */
     wf_marian_scales *s = calloc(1, sizeof *s);
     if (s) s->m = m;
     bool ok = s ? find_products(s, message) : fail(message, "out of memory");

@@ -20,7 +20,7 @@ typedef struct marian_item {
     int ndim;
     int64_t shape[MARIAN_DIMS], count;
     const char *data;
-    float multiplier; /* of int8: a value is the integer divided by this */
+    float multiplier; /* if int8: a value is its integer divided by this */
     bool used;
 } marian_item;
 

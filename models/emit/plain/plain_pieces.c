@@ -27,7 +27,8 @@ static void put_spaced(text_out *to, const char *text, size_t n) {
     }
 }
 
-/* Bytes that may begin a character wait for more, unless this is the end. */
+/* Write the characters among the bytes, and U+FFFD for other bytes. Bytes that may begin a
+ * character wait for more, unless this is the end. */
 static void flush_bytes(decoding *d, int is_end) {
     while (d->n) {
         size_t bytes = wf_utf8_length(d->bytes, d->n);

@@ -44,7 +44,7 @@ typedef enum {
     CATEGORY_ZP
 } wf_category;
 
-/* Properties that the library takes from other tables than general categories. */
+/* Properties that the library tokenizers takes from other tables than general categories. */
 typedef enum {
     IS_PUNCTUATION = 1, /* punctuation of ASCII, or general category P */
     IS_NUMBER = 2,

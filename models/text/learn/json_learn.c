@@ -12,7 +12,7 @@ enum { FEWEST_IDS = 2, MOST_SPECIAL = 256 };
  * model. The forms are those of GPT-2, BERT, and a Unigram model of the library tokenizers. */
 typedef struct kind {
     const char *special;
-    bool needs_unknown; /* it has a token for text that it cannot spell */
+    bool needs_unknown; /* a special token must stand for text that cannot be spelled */
     const char *normalizer, *cased_normalizer, *pre_tokenizer, *post_processor, *decoder;
     bool (*learn)(wf_json_learner *l);
 } kind;

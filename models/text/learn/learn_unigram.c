@@ -25,7 +25,7 @@ typedef struct piece {
     bool single;  /* one character, which stays */
     double score; /* logarithm of the probability */
     double p;     /* the probability */
-    double count; /* how often it occurs: expected, or in the best cuts */
+    double count; /* how often it occurs in all cuts (expected), or in the best ones */
 } piece;
 
 /* A piece within a word: characters [from, to). */
