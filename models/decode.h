@@ -155,8 +155,7 @@ WF_API wf_decode_options wf_decode_defaults(void);
 typedef struct wf_hypothesis {
     /* [length] tokens, without start and end */
     const int32_t *tokens;
-    /* [length + 1] log-probabilities of the tokens and of the end token, which is 0 if the end is
-     * free or there is none */
+    /* [length + 1] log-probabilities of the tokens and of the end (0 if it is free or missing) */
     const double *log_probs;
     int64_t length;
     /* sum of the log-probabilities; that sum divided by the length penalty */

@@ -27,8 +27,7 @@ typedef bool (*wf_hf_put)(void *user, const char *name, const void *bytes, size_
 /* The most ids in a list of end tokens. */
 enum { HF_MOST_ENDS = 16 };
 /* Reads the key of a row into that row's field of c, an hf_config, hf_lm_config or hf_bert_config.
- * If the key is missing, the field gets row->absent; if that is NULL, returns false with
- * message. */
+ * A missing key has the value row->absent. False with message, also if that is NULL. */
 bool wf_hf_read_key(const hf_object *o, const hf_key *row, void *c, char *message);
 bool wf_hf_check_constant(const hf_object *o, const hf_value *v, const hf_constant *c,
                           char *message);
@@ -48,8 +47,7 @@ bool wf_hf_complete(const hf_family *family, hf_config *c, char *message);
 
 /* ---- lm/: language models -------------------------------------------------------------------- */
 
-/* True if config.json is that of a family of language models. wf_hf_import_lm then reads its
- * folder. */
+/* True if config.json is that of a family of language models, which wf_hf_import_lm imports. */
 bool wf_hf_is_lm(const hf_object *config);
 const char *wf_hf_lm_family_names(void);
 /* wf_hf_lm_write makes the files other than the weights, and wf_hf_lm_save_weights writes the
@@ -171,8 +169,7 @@ void wf_hf_put_token(hf_text *t, const char *key, const char *piece); /* a pair 
 
 /* Appends formatted text, which must have at most 255 bytes. */
 WF_PRINTF(2, 3) void wf_hf_put_as(hf_text *t, const char *format, ...);
-/* Starts a pair of a JSON object: writes a comma, or the opening brace before the first pair, and
- * the key. */
+/* Starts a pair of a JSON object: writes a comma (before the first pair a brace) and the key. */
 void wf_hf_put_key(hf_text *t, const char *name);
 void wf_hf_put_int(hf_text *t, const char *name, int64_t value);
 void wf_hf_put_flag(hf_text *t, const char *name, bool value);
