@@ -58,8 +58,8 @@
 #define WF_NORM_KIND_NAMES(ROW) WF_NORM_KINDS(ROW) /* layers.h */
 #define WF_DECODER_KIND_NAMES(ROW) WF_DECODER_KINDS(ROW) /* nn/blocks.h */
 
-/* Norms before or after each sublayer, as options name it. Configurations and files store the
- * number norm_first instead. */
+/* The place of norms: before or after each sublayer. Only options use these names: configurations
+ * and files store norm_first, 1 or 0, instead. */
 typedef enum { WF_NORM_PRE, WF_NORM_POST } wf_norm_place;
 #define WF_NORM_NAMES(ROW) ROW(WF_NORM_PRE, "pre") ROW(WF_NORM_POST, "post")
 

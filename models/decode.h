@@ -20,8 +20,8 @@ extern "C" {
  * vocabulary, unless a rule of the options changes these, and include the end token. If a function
  * returns false, wf_decoder_error has the reason. */
 typedef struct wf_decoder wf_decoder;
-/* pool NULL: one thread. The model must outlive the decoder. NULL with message (256 bytes, or
- * NULL). */
+/* Make a decoder. pool NULL: one thread. The model must outlive the decoder. Returns NULL with
+ * message (256 bytes, or NULL) if the model is NULL, failed or encoder-only, or out of memory. */
 WF_API wf_decoder *wf_decoder_new(wf_model *m, wf_pool *pool, char *message);
 /* Frees the decoder and not its model. NULL is allowed. */
 WF_API void wf_decoder_free(wf_decoder *d);
@@ -76,8 +76,8 @@ typedef struct wf_search_step {
     const void *const *logits;
     /* the same rows after the rules: -inf for tokens that are not allowed */
     const void *const *ranked;
-    /* [n_live] log(sum exp(logits)) of the whole row. With a shortlist probabilities are among its
-     * candidates instead, and higher */
+    /* [n_live] log(sum exp(logits)) of the whole row. With a shortlist, log_prob is computed with
+     * the sum over the sentence's candidates instead, and is higher */
     const double *normaliser;
     /* at most 3 beam continuations, best total first: those that go on or end, then worse ones. A
      * sample has one for each draw, in their order */
@@ -89,7 +89,7 @@ typedef struct wf_decode_options {
     /* hypotheses kept at every step, 1..1024; 1: greedy search */
     int beam;
     wf_length_penalty penalty;
-    /* of the penalty, 0..10 */
+    /* alpha of the length penalty, 0..10 */
     double alpha;
     /* number of outputs for a sentence, 1..beam; with sample, number of draws, 1..1024 */
     int nbest;
@@ -128,7 +128,7 @@ typedef struct wf_decode_options {
     int64_t decay_start;
     /* 1e-3..1e3; 1: none */
     double decay;
-    /* in a beam, the probabilities of the allowed tokens sum to 1 */
+    /* with a beam of two or more: the probabilities of the allowed tokens sum to 1 */
     bool renormalize;
     /* draw each token at random (beam must be 1), with p ~ exp(logit / temperature). Only the top_k
      * likeliest tokens (0: all) are drawn, and of these only the fewest whose probabilities sum to
@@ -155,7 +155,7 @@ WF_API wf_decode_options wf_decode_defaults(void);
 typedef struct wf_hypothesis {
     /* [length] tokens, without start and end */
     const int32_t *tokens;
-    /* [length + 1] log-probabilities of the tokens and of the end */
+    /* [length + 1] log-probabilities of the tokens and of the end (0 if it is free or missing) */
     const double *log_probs;
     int64_t length;
     /* sum of the log-probabilities; that sum divided by the length penalty */

@@ -110,9 +110,9 @@ WF_API const wf_encoder *wf_encoder_of(const wf_model *m);
 
 /* A plan that makes vectors of lines. It fails if m is no encoder. */
 WF_API wf_plan *wf_encoder_plan(wf_model *m, wf_pool *pool);
-/* Run it for lines src [B,S], padded on the right, of the given lengths [B]: writes vectors [B,E]
- * in the model's real type. They do not depend on the other lines of the batch. For an empty line,
- * all poolings but the first token's and the maximum give zeros. False: see wf_plan_error. */
+/* Run such a plan on lines src [B,S], padded on the right, of the given lengths [B]: writes vectors
+ * [B,E] in the model's real type. They do not depend on the other lines of the batch. For an empty
+ * line, all poolings but the first token's and the maximum give zeros. False: see wf_plan_error. */
 WF_API bool wf_encoder_run(const wf_model *m, wf_plan *p, int64_t B, int64_t S, const int32_t *src,
                            const int32_t *src_length, void *vectors);
 

@@ -1,6 +1,6 @@
 /* weft/models/json_tokenizer.h - tokenizers of Hugging Face: a file tokenizer.json, whole.
  *
- * Every model of Hugging Face has this file: added tokens, a normalizer, a pre-tokenizer, a model
+ * Most models of Hugging Face have this file: added tokens, a normalizer, a pre-tokenizer, a model
  * (BPE, WordPiece, Unigram, WordLevel), a post-processor, a decoder, truncation and padding. Ids,
  * type ids, offsets and decoded text are those of the library tokenizers 0.23.3. A part of a type
  * that is not known here is refused by its name.

@@ -27,7 +27,7 @@ typedef struct wf_config_field {
     size_t offset;
     /* WF_FIELD_CHOICE: all names in one string, as in "none|all" */
     const char *names;
-    /* WF_FIELD_CHOICE: the name of a number; NULL: no choice has this number */
+    /* WF_FIELD_CHOICE: returns the name of a choice's number, or NULL if there is no such choice */
     const char *(*name)(int choice);
     /* the value for files without this field, as text; NULL: every file must have it */
     const char *before;
@@ -117,8 +117,8 @@ bool wf_stack_ok(const wf_block_options *o, wf_positions positions, char *messag
 
 /* ---- what is recorded alike: record_model.c -------------------------------------------------- */
 
-/* A zeroed model with room for n_memory memory tensors. Its `bytes` begin with a wf_model, and
- * wf_model_free frees them. NULL with message. */
+/* A zeroed model of `bytes` bytes, which begin with a wf_model, with room for n_memory memory
+ * tensors. wf_model_free frees it. NULL with message: out of memory. */
 wf_model *wf_model_alloc(const wf_model_kind *kind, size_t bytes, int n_memory, char *message);
 /* Add an attention map; the caller then records its weights into weights[i]. False: out of
  * memory. */
@@ -149,7 +149,8 @@ void wf_model_end_graph(wf_model *m);
 void wf_quantize_begin(wf_model *m);
 /* "layers.0" */
 const char *wf_layer_name(int64_t i, char name[32]);
-/* True if a program or its hook added this parameter to the recorded model. */
+/* True if this parameter is no part of the architecture: it is an adapter, or a program or its hook
+ * added it. */
 bool wf_is_added(const wf_model *m, const wf_tensor *t);
 /* True if wf_model_save writes this parameter. A model with adapters saves these alone. */
 bool wf_is_saved(const wf_model *m, const wf_tensor *param);

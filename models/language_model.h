@@ -37,16 +37,17 @@ typedef struct wf_language_model_config {
     int64_t num_kv_heads;
     bool gated;               /* feed-forward layers are gated: SwiGLU with WF_SILU */
     int32_t start_id, end_id; /* the token between source and target; the token after a target */
-    bool start_first;         /* the start token comes before the source instead */
+    bool start_first;         /* start_id comes before the source, not after it */
     /* with start_first: no start token is put before a source, but only before an output without a
      * source. Imported models need this, because their tokenizers add a start token to the source
      * if it needs one */
     bool start_if_empty;
     int64_t head_dim;        /* width of a head; 0: d_model / num_heads */
-    bool qkv_bias, out_bias; /* biases of attention without other biases: wf_block_options */
-    bool qk_norm;            /* norms of queries and keys: wf_block_options */
+    bool qkv_bias, out_bias; /* where `bias` is false: biases of attention */
+    bool qk_norm;            /* an RMSNorm on each head of queries and of keys */
     int64_t window;          /* a token sees the last `window` tokens, itself among them; 0: all */
-    /* of rotary positions: see wf_rotary_table. rotary_base 0: 10000 */
+    /* rotary positions: the base of their angles, 0: 10000, and how these are stretched. See
+     * wf_rotary_table */
     double rotary_base;
     wf_rotary_scaling rotary_scaling;
 } wf_language_model_config;

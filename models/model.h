@@ -38,7 +38,7 @@ enum { WF_IGNORE_LABEL = -1 };
 typedef struct wf_adapters {
     /* 0: no adapters */
     int64_t rank;
-    /* 0: the rank, so that the product is not scaled */
+    /* the product is multiplied by alpha / rank; 0: alpha is the rank, so the factor is 1 */
     double alpha;
     /* Names of modules, separated by commas: whole names, or their ends, as "self_attn.out_proj"
      * or "linear1". A packed projection is the module in_proj, or its parts q_proj, k_proj and
@@ -112,7 +112,8 @@ typedef struct wf_model {
     wf_tensor *src, *src_length;
     /* input, i32: [B,T], right-padded */
     wf_tensor *tgt;
-    /* input [B,T]: the next tokens; WF_IGNORE_LABEL where nothing is counted */
+    /* input [B,T]: the next tokens, or what an encoder predicts (encoder.h); WF_IGNORE_LABEL where
+     * nothing is counted */
     wf_tensor *labels;
     /* [n_memory] encoded sources, in the form in which cross-attention reads them in each step */
     wf_tensor **memory;
@@ -128,7 +129,7 @@ typedef struct wf_model {
     wf_tensor *token_log_probs;
     /* []: number of counted positions where the largest logit is that of the label */
     wf_tensor *correct;
-    /* []: sums over the counted labels, and the number of these labels */
+    /* []: the losses summed over the counted labels, and the number of these labels */
     wf_cross_entropy_result loss;
     /* alignment: input [B,T,S], i32, for wf_feed after wf_model_feed: 1 where the label of a target
      * position is linked to a source token, else 0. alignment_loss: []: sum of the losses of guided

@@ -98,7 +98,7 @@ typedef struct wf_batch_shape {
 typedef struct wf_training_emit_options {
     /* an identifier of C: the prefix of everything that the file declares; NULL: "model" */
     const char *name;
-    /* n_shapes of them, at least one: the sizes of batches that the file computes as they are */
+    /* [n_shapes], at least one: the sizes of batches that the file computes without padding */
     const wf_batch_shape *shapes;
     int n_shapes;
     /* a file that wf_model_save wrote of this model with this trainer: what the program saves has

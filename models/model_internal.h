@@ -23,20 +23,20 @@ typedef struct wf_model_sizes {
     wf_activation activation;
     wf_positions positions;
     wf_tie tie;
-    /* pre-norm, with a final norm on each stack */
+    /* pre-norm, and a final norm on each stack; false: post-norm */
     bool norm_first;
     int32_t start_id, end_id;
     wf_norm_kind norm_kind;
     /* heads of keys and values; 0: num_heads */
     int64_t num_kv_heads;
-    /* gated feed-forward layers; no biases in projections and norms */
+    /* gated: feed-forward layers are; no_bias: projections and norms have no biases */
     bool gated, no_bias;
     /* decoder-only: most tokens of a whole sequence, which is a prompt with its output. 0: twice
      * the field `longest`, plus 1, but at least 128 */
     int64_t row;
     /* decoder-only: an output continues its prompt directly, as running text does */
     bool start_first;
-    /* with start_first: a sequence begins with its prompt, without a start token */
+    /* with start_first: a sequence with a prompt begins with it, without a start token */
     bool start_if_empty;
     /* encoder-decoder: a norm after the embeddings of each stack */
     bool embedding_norm;
@@ -56,7 +56,7 @@ typedef struct wf_model_sizes {
 } wf_model_sizes;
 /* The i-th kind, in the order of WF_MODEL_NAMES (choices.h). NULL: there are no more. */
 const wf_model_kind *wf_model_kind_at(int i);
-/* The kind of encoders, which is not among the kinds above because it writes no text. */
+/* The kind of encoders. wf_model_kind_at leaves it out, because an encoder writes no text. */
 extern const wf_model_kind wf_encoder_kind;
 /* A kind's name in files, "language_model"; and for readers, "Language model". "" for NULL. */
 const char *wf_model_kind_name(const wf_model_kind *kind);
@@ -87,8 +87,8 @@ enum { WF_MOST_CLASSES = 1 << 12, WF_MOST_LABEL = 255 };
 #define WF_CLASS_NAMES "classify.labels"
 /* True if this can be a label: 1 to WF_MOST_LABEL bytes without line breaks and TABs. */
 bool wf_class_name_ok(const char *line, size_t bytes);
-/* The next label of such a text after the label `name`; the first one if name is NULL. It ends at a
- * line break or with the text. NULL: there is none. */
+/* The label after the label `name` in a text with a label on each line; the first one if name is
+ * NULL. It ends at a line break or with the text. NULL: there is none. */
 const char *wf_class_next(const char *text, const char *name);
 /* True if the text has `classes` labels, and each may be a label. False with message. */
 bool wf_class_names_fit(const char *text, int64_t classes, char *message);
@@ -146,7 +146,8 @@ bool wf_encoder_run_for(const wf_model *m, bool classes, wf_plan *p, int64_t B, 
 /* ---- a training as C: emit/emit_training.c --------------------------------------------------- */
 
 /* Like wf_model_emit_training. batches: lines of C, NULL at the end, with a function next_update as
- * in emit/plain_stdin.c, from which the program gets its batches; NULL: those of that file. */
+ * in emit/program/plain_stdin.c, from which the program gets its batches; NULL: those of that
+ * file. */
 char *wf_model_emit_training_on(wf_model *m, wf_trainer *t, const wf_training_emit_options *options,
                                 const char *const *batches, char *message);
 

@@ -41,13 +41,13 @@ WF_API bool wf_model_load_weights(wf_model *m, const wf_file *f, char *message);
 /* ---- adapters (model.h) in a file of their own: adapters/adapter_file.c ---------------------- */
 
 /* Read the options of the adapters in a file; their targets live until wf_file_free. False with
- * message: the file has none. */
+ * message: the file has none, or they are not valid. */
 WF_API bool wf_model_read_adapters(const wf_file *f, wf_adapters *out, char *message);
 /* Load adapters into a model that was loaded with the same options of adapters. All are loaded or
  * none. */
 WF_API bool wf_model_load_adapters(wf_model *m, const wf_file *f, char *message);
 /* Add the products of a file's adapters to the weights of a model without adapters: W becomes W +
- * alpha / rank B A. It is a model in f32 whose matrices are not kept as bf16 or int8. If an adapter
+ * alpha / rank B A. m is in f32, and none of its matrices is kept as bf16 or int8. If an adapter
  * does not fit, the model does not change. */
 WF_API bool wf_model_merge_adapters(wf_model *m, const wf_file *f, char *message);
 

@@ -7,15 +7,15 @@
 
 /* True for a kind of running text. */
 bool wf_tokenizer_running(const wf_tokenizer *t);
-/* The number of merges; 0 unless BPE. */
+/* The number of merges of the kinds bpe and byte-bpe; 0 for all others, also for byte level. */
 int64_t wf_tokenizer_merges(const wf_tokenizer *t);
-/* Check a line of any kind but running text by the rules in text.h. False with "not UTF-8 at byte
- * 17", counted from 0. */
+/* Check a line for a tokenizer of lines, not of running text, by the rules in text.h. False with
+ * message, such as "not UTF-8 at byte 17", where bytes count from 0. */
 bool wf_text_check(const char *line, size_t bytes, char *message);
 /* True if the file has a tokenizer with this prefix. */
 bool wf_tokenizer_in_file(const wf_file *f, const char *prefix);
-/* The options that the tokenizer was made with. They point to memory of the tokenizer. False: it is
- * of another kind. */
+/* The options that a tokenizer of SentencePiece or of byte level was made with. They point to
+ * memory of the tokenizer. False: it is of another kind. */
 bool wf_tokenizer_sentencepiece(const wf_tokenizer *t, wf_sentencepiece_options *o);
 bool wf_tokenizer_byte_level(const wf_tokenizer *t, wf_byte_level_options *o);
 /* Like wf_tokenizer_encode, but without the special tokens that a tokenizer.json puts around a
@@ -32,10 +32,11 @@ typedef struct wf_json_learn_options {
     wf_json_learn_kind kind;
     int64_t vocab_size; /* number of ids, exactly */
     int64_t min_freq;   /* BPE, WordPiece: less frequent pairs are not merged */
-    /* WordPiece, Unigram: most characters, of which the most frequent are taken; 0: all */
+    /* WordPiece, Unigram: the most characters that get ids, the most frequent ones first; 0: all */
     int64_t alphabet;
     bool cased; /* WordPiece: upper case and accents are kept */
-    /* special tokens between commas, which get the first ids; NULL: those of the family */
+    /* special tokens with commas between them, which get the first ids; NULL: the usual ones of the
+     * kind, such as BERT's five for WordPiece */
     const char *special;
 } wf_json_learn_options;
 

@@ -29,7 +29,7 @@ typedef struct wf_transformer_config {
     double layer_norm_eps;
     /* ---- forms of T5 (Raffel et al. 2020); all of them 0 otherwise ---- */
     wf_norm_kind norm; /* kind of every norm */
-    bool gated;        /* gated feed-forward layers, as in wf_block_options */
+    bool gated;        /* feed-forward layers are linear2(f(linear1 x) * linear3 x) */
     int64_t head_dim;  /* width of a head; 0: d_model / num_heads */
     /* factor of the scores of attention; 0: 1 / sqrt(width of a head) */
     double attention_scale;
@@ -45,9 +45,9 @@ typedef struct wf_transformer_config {
     wf_decoder_kind decoder; /* the first sublayer of decoder layers: see wf_block_options */
     int64_t average_width;   /* average attention: width and activation of its feed-forward layer */
     wf_activation average_activation;
-    bool raw_keys;   /* pre-norm alone: as in wf_block_options */
+    bool raw_keys;   /* only with pre-norm: see wf_block_options */
     bool zero_start; /* the decoder reads zeros in place of the start token */
-    /* source tokens that are not attended to, unless they are start or end; -1: none */
+    /* id of source tokens that are not attended to, unless it is start_id or end_id; -1: none */
     int32_t pad_id;
     int32_t start_id, end_id; /* start and end of the target; never masked or ignored */
 } wf_transformer_config;

@@ -137,7 +137,8 @@ static const wf_entry *find(merging *g, const char *module, const char *end) {
     return wf_loader_find(&g->load, name);
 }
 
-/* Merges one module's adapter, if the file has it, into the values of its matrix. */
+/* Checks one module's adapter, if the file has it. If g->applies, merges it into the values of its
+ * matrix. */
 static bool merge_module(merging *g, const wf_tensor *w, const wf_module *module, float *values) {
     const wf_entry *a = find(g, module->name, WF_LORA_A), *b = find(g, module->name, WF_LORA_B);
     if (!a && !b) return true;

@@ -47,7 +47,7 @@ static void add_sources(list *l, const wf_model *m) {
     }
 }
 
-/* The inputs for pairs: sources if they are apart, targets and labels. */
+/* The inputs for pairs: src and src_length, and tgt, if the model has them, and labels. */
 static list pair(const wf_model *m) {
     list l = list_new(4);
     add_sources(&l, m);

@@ -19,7 +19,8 @@
 
 /* ---- the op ---------------------------------------------------------------------------------- */
 
-/* rows_of_scale: rows that share a scale by Marian's rule; 0: each row has its own by weft's. */
+/* rows_of_scale: by Marian's rule, how many rows in succession share a scale; 0: by weft's rule
+ * each row has its own scale. */
 typedef struct rounding {
     int64_t rows_of_scale;
 } rounding;
@@ -174,7 +175,7 @@ static void find_rounding(const wf_model *plain, const wf_tensor *param, bool ma
 
 /* True if the model's matrices can be rounded to int8. False with message. By weft's rule `plain`
  * is packed as int8, so that find_rounding sees which matrices this changes. By Marian's rule the
- * model must have settings of Marian. */
+ * model must be one that Marian's settings can describe. */
 static bool can_round(const wf_model *plain, bool marian, char *message) {
     if (!wf_ok(plain->graph)) return fail(message, "%s", wf_error(plain->graph));
     if (!marian) return wf_pack_weights(plain->graph, WF_PANELS_INT8, message);

@@ -45,7 +45,7 @@ void wf_model_begin_graph(wf_model *m, const wf_training_config *training, wf_dt
     if (m->training.adapters.rank)
         wf_adapters_begin(m);
     else
-        m->training.adapters.targets = NULL; /* the caller's, so the model must not free it */
+        m->training.adapters.targets = NULL; /* these belong to the caller */
     if (m->training.quantize_aware) wf_quantize_begin(m);
 }
 

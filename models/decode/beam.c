@@ -48,7 +48,8 @@ static int best_head(const search *q, const sentence *s) {
     return best;
 }
 
-/* The index at which a new score is inserted among the finished hypotheses: after equal ones. */
+/* Makes room among the finished hypotheses for one with this score, after equal ones, and returns
+ * its index. */
 static int place_for(sentence *s, double score) {
     int at = s->n_ended++;
     for (; at > 0 && score > s->ended[at - 1].score; at--) s->ended[at] = s->ended[at - 1];

@@ -21,7 +21,7 @@ typedef struct logit_row {
 } logit_row;
 
 double wf_logit_at(const logit_row *r, const void *values, int64_t i);
-/* log(sum exp(logits)); not finite if a logit is NaN or infinite upwards */
+/* log(sum exp(logits)); not finite if a logit is NaN or +infinity */
 double wf_logit_normaliser(const logit_row *r);
 /* Writes the k likeliest allowed tokens, best first; of equal ones the lowest id is first. Returns
  * their number: k, or the number of allowed tokens if that is less. */

@@ -86,8 +86,8 @@ int32_t wf_decoder_prompted(const wf_decoder *d, const int32_t *src, int64_t n, 
 bool wf_decoder_prompt(wf_decoder *d, int b, int s, const int32_t *src, int64_t n);
 /* Makes steps compute hidden instead of logits, until another search begins. */
 bool wf_decoder_stop_at_hidden(wf_decoder *d);
-/* Feeds each row's newest token, ids [rows], at this position. Afterwards d->logits predict the
- * next token, or are hidden [rows,D] if steps stop there. */
+/* Runs a step: feeds each row's newest token, ids [rows], at this position. Afterwards d->logits
+ * predict the next token, or are hidden [rows,D] if steps stop there. */
 bool wf_decoder_step(wf_decoder *d, const int32_t *ids, int64_t position);
 
 /* ---- decode_options.c ------------------------------------------------------------------------ */

@@ -22,7 +22,8 @@ struct narrow {
     few_logits *few; /* NULL: steps compute all logits */
 };
 
-/* Inserts the end into n ascending ids, which have room for it. Returns their number. */
+/* Inserts the end token into n ascending ids, which have room for it, unless they contain it.
+ * Returns their number. */
 static int64_t with_end(int32_t *ids, int64_t n, int32_t end) {
     int64_t at = 0;
     while (at < n && ids[at] < end) at++;

@@ -13,8 +13,9 @@ bool wf_shortlist_fits(const wf_shortlist *l, const wf_model *m);
 typedef struct few_logits few_logits;
 
 /* Make *few, which computes the logits of n ids alone (ids may be repeated), and let the decoder's
- * steps end at hidden. *few stays NULL if the ids are too many, or if the model's logits are no
- * plain product. False: see wf_decoder_error. Close *few in either case. */
+ * steps end at hidden. *few stays NULL, and steps compute all logits, if the ids are more than half
+ * of the vocabulary, or if the model's logits are no plain product. False: see wf_decoder_error.
+ * Close *few in either case. */
 bool wf_few_logits_open(search *q, const int32_t *ids, int64_t n, few_logits **few);
 void wf_few_logits_close(few_logits *few);
 /* Computes logits [rows,V] from hidden [rows,D], to which d->logits points, and then points

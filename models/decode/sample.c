@@ -59,8 +59,8 @@ static void swap(int32_t *a, int32_t *b) {
 }
 
 /* Partitions tokens [from, to) by a pivot, the middle one: likelier tokens move before it. Returns
- * the pivot's new index. *held becomes the number of tokens from `from` up to the pivot, or the sum
- * of their probabilities. */
+ * the pivot's new index. *held becomes the number of these likelier tokens if `counts` is true,
+ * else the sum of their probabilities. */
 static int64_t part(const urn *u, int64_t from, int64_t to, bool counts, double *held) {
     int32_t *tokens = u->tokens, pivot = tokens[from + (to - from) / 2];
     int64_t at = from;
@@ -127,7 +127,8 @@ static void restrict_to(urn *u, const wf_decode_options *o) {
 /* ---- drawing --------------------------------------------------------------------------------- */
 
 /* Maps `at` in [0, 1) to a token: each token has a part of the interval as long as its probability.
- * If rounding leaves the sum too small, the last token is taken. -1: all probabilities are 0. */
+ * If rounding leaves the sum too small, the last token with a probability above 0 is taken. -1: all
+ * probabilities are 0. */
 static int32_t fall_among(const urn *u, double at) {
     double total = 0, sum = 0;
     int32_t last = -1;

@@ -164,7 +164,8 @@ static void take_own_log_probs(const logit_row *own, double normaliser, candidat
         c[i].log_prob = wf_logit_at(own, own->logits, c[i].token) - normaliser;
 }
 
-/* Chooses the row's candidates by unchanged logits. Returns their number. */
+/* Chooses the row's candidates by the logits in r: the likeliest tokens, or in a sample those that
+ * are drawn. Returns their number. */
 static int pick(const search *q, const sentence *s, int row, const logit_row *r, double normaliser,
                 char *scratch, candidate *c) {
     if (!q->o->sample) return wf_likeliest(r, normaliser, q->per_row, c);

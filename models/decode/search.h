@@ -150,8 +150,8 @@ bool wf_ranks_log_probs(const wf_decode_options *o);
 size_t wf_rules_scratch(const wf_decode_options *o, const wf_model *m);
 /* True if a rule may change the logits of a hypothesis that has `length` tokens. */
 bool wf_rules_apply_to(const search *q, const logit_row *r, double normaliser, int64_t length);
-/* Copies the row's logits to scratch and applies the rules. The normaliser becomes that of the
- * allowed tokens, if one is needed. False: no token is allowed. */
+/* Copies the row's logits to scratch and applies the rules. With options.renormalize and a beam of
+ * two or more, the normaliser becomes that of the allowed tokens. False: no token is allowed. */
 bool wf_apply_rules(const search *q, const sentence *s, int row, char *scratch, logit_row *of,
                     double *normaliser);
 
@@ -163,7 +163,7 @@ bool wf_narrow_open(search *q, int s, const int32_t *src, const int32_t *src_len
 void wf_narrow_close(search *q);
 /* Runs a step of all rows: see wf_decoder_step. */
 bool wf_narrow_step(search *q);
-/* The bytes of scratch memory for the functions below. */
+/* The bytes of scratch memory that wf_narrow_few and wf_narrow_row need together. */
 size_t wf_narrow_scratch(const wf_decode_options *o, const wf_model *m);
 /* A short row with the logits of a sentence's candidates alone, gathered into scratch. Without a
  * shortlist the result is the row `of` itself. */

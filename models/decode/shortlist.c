@@ -38,7 +38,7 @@ static uint32_t u32_at(const unsigned char *at) {
     return value;
 }
 
-/* The checksum of all bytes after its own field, in words of 64 bits. */
+/* The checksum of the whole words of 64 bits that follow its own field. */
 static uint64_t checksum(const unsigned char *data, size_t bytes) {
     uint64_t sum = 0;
     for (size_t at = AT_FIRST; at + 8 <= bytes; at += 8)
@@ -46,7 +46,8 @@ static uint64_t checksum(const unsigned char *data, size_t bytes) {
     return sum;
 }
 
-/* Checks the head, and that the file is as long as it says. */
+/* Checks the head, the length and the checksum of the file, and that it has no lists for more
+ * source tokens than src_vocab. */
 static bool head_ok(const unsigned char *data, size_t bytes, int64_t src_vocab, char *message) {
     if (bytes < HEAD || u64_at(data) != mark)
         return fail(message, "it does not begin as a binary shortlist (lex.s2t.bin)");

@@ -97,7 +97,8 @@ int wf_write_set_of(json_emitter *e, bool (*has)(uint32_t code)) {
 enum { MOST_CHOICES = 256 };
 
 /* Count the most entries that the backtracking stack may have. Without backward jumps a path runs
- * each operation at most once, so the text's length does not matter. Refuse other programs. */
+ * each operation at most once, so the text's length does not matter. Refuse programs with backward
+ * jumps, and those that need more than MOST_CHOICES entries. */
 static bool count_choices(json_emitter *e, const wf_expression *x) {
     int64_t n = 1;
     for (size_t i = 0; i < x->n; i++) {

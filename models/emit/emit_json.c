@@ -7,7 +7,8 @@
 #include "models/text/characters/characters.h"
 #include "models/text/json/json_text.h"
 
-/* A text that the steps make of a line has at most MOST_TIMES the line's bytes, and MORE_BYTES. */
+/* The C file has room for the text that the steps make of a line: at most MOST_TIMES the bytes of
+ * the longest line, and MORE_BYTES. It refuses a line whose text becomes longer. */
 enum { MOST_TIMES = 4, MORE_BYTES = 64 };
 
 bool wf_refuse_part(char *message, const char *what, const char *type) {

@@ -8,8 +8,8 @@
 
 /* ---- characters of a set --------------------------------------------------------------------- */
 
-/* Write the replacement of a set's characters by a text; with `stays`, the text goes around
- * each. */
+/* Write the replacement of a set's characters by a text; with `stays`, the characters stay, and the
+ * text goes before and after each. */
 static bool replace(json_emitter *e, bool (*has)(uint32_t code), const char *by, bool stays) {
     int expression = wf_write_character_of(e, has);
     if (expression < 0) return false;
@@ -204,8 +204,8 @@ static bool write_map(json_emitter *e, const wf_text_step *s) {
 
 /* ---- Replace, Prepend, ByteLevel ------------------------------------------------------------- */
 
-/* An expression that may match an empty text is refused: the library's later steps do not change
- * text that is inserted there, and the C file cannot tell such text from other text. */
+/* An expression that may match an empty text is refused: in the library tokenizers, later steps do
+ * not change text that is inserted there, and the C file cannot tell such text from other text. */
 static bool write_replace(json_emitter *e, const wf_text_step *s) {
     int expression = s->expression.nullable ? -1 : wf_write_expression(e, &s->expression);
     if (s->expression.nullable)

@@ -39,7 +39,8 @@ static bool write_pieces(json_emitter *e, const wf_word_model *m, int64_t *n) {
     return ok;
 }
 
-/* If the model falls back to bytes, write the ids of single bytes, and return true. */
+/* If the model falls back to bytes, and has a token for at least one byte, write the ids of single
+ * bytes, and return true. */
 static bool write_bytes(json_emitter *e, const wf_word_model *m) {
     bool any = false;
     for (int i = 0; m->byte_fallback && i < 256; i++) any = any || m->bytes[i] >= 0;

@@ -31,7 +31,8 @@ typedef struct json_emitter {
     char *message;
 } json_emitter;
 
-/* The function that writes a step of this type. It returns false with message on failure. */
+/* A type of step, and the function that writes such a step as C. It returns false with message on
+ * failure. */
 typedef struct step_row {
     const char *type;
     bool (*write)(json_emitter *e, const wf_text_step *s);

@@ -25,10 +25,10 @@ typedef struct model_emitter {
     wf_model *model;
     const char *name;
     wf_decode_options search;
-    wf_tokenizer *tokenizers[2]; /* of sources and of outputs; NULL: lines are ids */
+    wf_tokenizer *tokenizers[2]; /* for sources, for outputs; NULL: lines are ids */
     int64_t line;                /* most bytes of a line */
     bool has_line;               /* the caller chose `line` */
-    int64_t source, output;      /* most tokens of each */
+    int64_t source, output;      /* most tokens of a source, of an output */
     int64_t positions;           /* in each row of the KV caches */
     int64_t batch;               /* sources that are decoded at once */
     int64_t recomputed;          /* layers that recompute keys and values */
@@ -38,8 +38,8 @@ typedef struct model_emitter {
     int64_t text_at;             /* offset of the text buffers in memory */
     int64_t weights, int8;       /* numbers of float and of int8 weights */
     wf_emit_weights *file;       /* receives the weights; NULL: the C file has them */
-    const char *file_name;       /* of that file, for the program */
-    bool attention;              /* the file has model_attend and so on too */
+    const char *file_name;       /* of the file of weights, for the program */
+    bool attention;              /* the C file computes attention weights too */
     int64_t attended;            /* tokens of a row of the attention plan */
     wf_text text;                /* the C file */
 } model_emitter;

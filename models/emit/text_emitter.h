@@ -25,8 +25,8 @@ typedef struct text_emitter {
     int64_t links, room, raw;       /* sizes of arrays; 0: no such array */
     bool has_paths;
     /* for a tokenizer.json. has_words, has_codes, has_best: the file has the types word_texts,
-     * code_points, probable_path. choices: entries of an expression's stack; affix: bytes of a
-     * prefix with a suffix; tokens: texts in a list */
+     * code_points, probable_path. choices: most entries of an expression's stack; affix: most bytes
+     * of a prefix with its suffix; tokens: most texts in a list */
     bool has_words, has_codes, has_best;
     int64_t choices, affix, tokens;
     int64_t bytes;   /* upper bound of sizeof(text_work) */
@@ -35,8 +35,8 @@ typedef struct text_emitter {
     bool is_joint, has_pieces;
 } text_emitter;
 
-/* Write the tokenizers' tables into x, which gives the sizes of arrays. e must have its lengths.
- * Call wf_free_text even after a failure. */
+/* Write the tokenizers' tables into x, and set the sizes of arrays in x. e must have its numbers of
+ * tokens, source and output. Call wf_free_text even after a failure. */
 bool wf_begin_text(text_emitter *x, model_emitter *e, char *message);
 /* Append the text functions and the program to the C file, after the search. */
 bool wf_write_text(text_emitter *x, char *message);
@@ -56,8 +56,8 @@ bool wf_emit_json_text(text_emitter *x, const wf_tokenizer *t, char *message);
 
 /* Write merges sorted by left and right, for binary search. */
 void wf_write_merges(wf_text *t, const wf_merges *m);
-/* Write a SentencePiece normalizer as SIDE_rules. `pieces` is the name of the array with the user's
- * n_symbols. */
+/* Write a SentencePiece normalizer as SIDE_rules. `pieces` is the name of the array of pieces,
+ * n_symbols of which are user-defined symbols. */
 void wf_write_rules(wf_text *t, const char *side, const wf_spm_normalizer *r, const char *pieces,
                     int64_t n_symbols);
 

@@ -256,8 +256,8 @@ static bool copy_parameters(wf_model *to, const wf_model *from, char *message) {
 }
 
 /* The configuration with another head: of `classes` classes, or none if this is 0. A new pooler
- * gets the activation of the model's family. DistilBERT's pooler (relu) goes with its head of
- * classes. */
+ * gets the activation of the model's family. With classes 0, a pooler whose activation is not tanh,
+ * as DistilBERT's, is removed with its head. */
 static wf_encoder_config other_head(wf_encoder_config c, int64_t classes) {
     bool distil = !c.types && !c.counted_positions;
     if (classes && !c.pooler) c.pooler_activation = distil ? WF_DENSE_RELU : WF_DENSE_TANH;

@@ -6,7 +6,7 @@
 #include "models/kind.h"
 
 /* Like wf_model_load_weights, for tensors named `prefix` + name. Every tensor of the file must
- * belong to a parameter. */
+ * belong to a parameter, or be a moment or listed as an added parameter. */
 bool wf_model_load_prefixed(wf_model *m, const wf_file *f, const char *prefix, char *message);
 
 /* ---- config_file.c --------------------------------------------------------------------------- */

@@ -109,8 +109,8 @@ bool wf_hf_ignored_tensor(const char *tensor);
 extern const hf_key wf_hf_t5_keys[], wf_hf_umt5_keys[], wf_hf_mt5_keys[];
 extern const hf_stem wf_hf_t5_stems[], wf_hf_t5_gated_stems[];
 extern const char *const wf_hf_t5_tables[4], *const wf_hf_t5_ignored[];
-/* Reads a form such as "relu" or "gated-gelu", which means the tanh approximation of gelu. False:
- * it is no such form. */
+/* Reads a form such as "relu" or "gated-gelu". With "gated-", "gelu" means its tanh approximation.
+ * False: the text is no such form. */
 bool wf_hf_t5_feed_forward(const char *text, bool *gated, wf_activation *activation);
 /* Writes the name of such a form, as config.json has it. False: transformers has no name for it. */
 bool wf_hf_t5_feed_forward_name(bool gated, wf_activation activation, char text[32]);

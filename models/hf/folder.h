@@ -26,7 +26,8 @@ typedef bool (*wf_hf_put)(void *user, const char *name, const void *bytes, size_
 
 /* The most ids in a list of end tokens. */
 enum { HF_MOST_ENDS = 16 };
-/* Reads the key of a row into that row's field of c, which is an hf_config or another family's. */
+/* Reads the key of a row into that row's field of c, an hf_config, hf_lm_config or hf_bert_config.
+ * A missing key has the value row->absent. False with message, also if that is NULL. */
 bool wf_hf_read_key(const hf_object *o, const hf_key *row, void *c, char *message);
 bool wf_hf_check_constant(const hf_object *o, const hf_value *v, const hf_constant *c,
                           char *message);
@@ -46,12 +47,11 @@ bool wf_hf_complete(const hf_family *family, hf_config *c, char *message);
 
 /* ---- lm/: language models -------------------------------------------------------------------- */
 
-/* True if config.json is that of a family of language models. wf_hf_import_lm then reads its
- * folder. */
+/* True if config.json is that of a family of language models, which wf_hf_import_lm imports. */
 bool wf_hf_is_lm(const hf_object *config);
 const char *wf_hf_lm_family_names(void);
 /* wf_hf_lm_write makes the files other than the weights, and wf_hf_lm_save_weights writes the
- * weights. False with message: there is no family of such models. */
+ * weights. False with message: no family has such a model, or a file cannot be written. */
 bool wf_hf_lm_write(wf_hf *hf, wf_hf_put put, void *user, char *message);
 bool wf_hf_lm_save_weights(const wf_model *m, const char *path, char *message);
 bool wf_hf_import_lm(const char *folder, const hf_object *config, wf_hf *out, char *message);
@@ -100,7 +100,8 @@ typedef struct hf_shards {
 } hf_shards;
 bool wf_hf_read_shards(hf_shards *s, const char *folder, const char *index, char *message);
 void wf_hf_shards_free(hf_shards *s);
-/* Pair i's file name, without a '\0' at its end; its length; the next file's first pair, or n. */
+/* The file name of pair i, without a '\0' at its end; its length in bytes; the index of the next
+ * file's first pair, or n after the last file. */
 const char *wf_hf_shard(const hf_shards *s, int i);
 size_t wf_hf_shard_bytes(const hf_shards *s, int i);
 int wf_hf_next_shard(const hf_shards *s, int i);
@@ -168,8 +169,7 @@ void wf_hf_put_token(hf_text *t, const char *key, const char *piece); /* a pair 
 
 /* Appends formatted text, which must have at most 255 bytes. */
 WF_PRINTF(2, 3) void wf_hf_put_as(hf_text *t, const char *format, ...);
-/* Starts a pair of a JSON object: writes a comma, or the opening brace before the first pair, and
- * the key. */
+/* Starts a pair of a JSON object: writes a comma (before the first pair a brace) and the key. */
 void wf_hf_put_key(hf_text *t, const char *name);
 void wf_hf_put_int(hf_text *t, const char *name, int64_t value);
 void wf_hf_put_flag(hf_text *t, const char *name, bool value);

@@ -61,7 +61,8 @@ bool wf_hf_reals(const hf_value *v, double *out, int n);
 /* Write the value's text without the white space outside of its strings. Like snprintf it returns
  * the length needed. */
 size_t wf_hf_compact(const hf_value *v, char *out, size_t size);
-/* Write the beginning of that text, short enough for a message; returns out. */
+/* Write the beginning of the text that wf_hf_compact writes, short enough for a message; returns
+ * out. */
 enum { HF_SHOWN = 64 };
 const char *wf_hf_show(const hf_value *v, char out[HF_SHOWN]);
 /* Read an array of at most `most` ids; with depth 2 each id is in an array of its own. Returns how

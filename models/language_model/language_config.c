@@ -111,7 +111,8 @@ static const wf_config_field fields[] = {
 WF_FIELDS_FIT(CONFIG_OF, fields);
 
 /* Derives a configuration from sizes. If they do not give the length of a whole sequence (`row`),
- * it has room for a longest prompt, the start token and a longest output. */
+ * there is room for a longest prompt, the start token and a longest output, and for at least 128
+ * tokens. */
 static void configure(void *config, const wf_model_sizes *s) {
     wf_language_model_config *c = config;
     int64_t pair = 2 * s->longest + 1;

@@ -29,7 +29,7 @@
  * each row [n], b - 127 u w' [n], and qA [1]. */
 enum { X, PANELS, SHIFT, BIAS, FACTOR, OPERANDS };
 /* LONGEST: the most columns, so that sums of products up to 254 * 127 fit in 32 bits. LEAST_*:
- * about the most elements of a task. */
+ * about how many elements one task rounds or multiplies. */
 enum { LONGEST = 1 << 16, LEAST_ROUNDED = 1 << 14, LEAST_MULTIPLIED = 1 << 17 };
 
 typedef struct product_plan {

@@ -2,9 +2,9 @@
  * pairs of lines through a model in f32.
  *
  * The rule is that of extract_stats.py, with which Firefox's students were made: every call of a
- * product has a largest |x|, and the scale is 127 by (their mean + 1.1 of their standard
- * deviation). So rare large values are cut. In the encoder, and for keys and values of its output,
- * a batch is one call; elsewhere each step of a batch is one. Padding does not count. */
+ * product has a largest |x|, and the scale is 127 divided by (their mean + 1.1 of their standard
+ * deviation). So rare large values are clamped. In the encoder, and for keys and values of its
+ * output, a batch is one call; elsewhere each step of a batch is one. Padding does not count. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -102,7 +102,7 @@ wf_marian_scales *wf_marian_scales_new(wf_model *m, wf_pool *pool, char *message
                          ? wf_marian_write_settings(&wf_transformer_of(m)->config, message)
                          : NULL;
     if (!settings) return NULL;
-    free(settings); /* it was written only to see that Marian has such a model */
+    free(settings); /* written only to see that Marian has such a model */
     wf_marian_scales *s = calloc(1, sizeof *s);
     if (s) s->m = m;
     bool ok = s ? find_products(s, message) : fail(message, "out of memory");

@@ -20,7 +20,7 @@ typedef struct marian_item {
     int ndim;
     int64_t shape[MARIAN_DIMS], count;
     const char *data;
-    float multiplier; /* of int8: a value is the integer divided by this */
+    float multiplier; /* if int8: a value is its integer divided by this */
     bool used;
 } marian_item;
 
@@ -117,8 +117,8 @@ float wf_marian_scale(const wf_marian_scales *s, const wf_tensor *weight, int pa
 
 /* The parameter of scales, [matrices, 2]. */
 wf_tensor *wf_marian_declare_scales(wf_model *m);
-/* Declares the scales with a file's values, if that is a file in int8 with scales. False with
- * message. */
+/* Declares the scales with a file's values if the file is in int8 and has them; otherwise it does
+ * nothing. False with message: out of memory. */
 bool wf_marian_keep_scales(marian_file *f, wf_model *m, char *message);
 /* The row in the parameter of scales for part `part` of a weight. -1: no product has this part. */
 int wf_marian_scale_index(const wf_model *m, const wf_tensor *weight, int part);

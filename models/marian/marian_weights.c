@@ -21,7 +21,8 @@ typedef struct loading {
     char *message;
 } loading;
 
-/* True if the item has this many rows and columns. A vector may have a first axis of 1. */
+/* True if the item has the shape of a part with this many rows and columns: [columns, rows] for
+ * MARIAN_MATRIX, [rows, columns] for MARIAN_TABLE. A vector may have a first axis of 1. */
 static bool has_shape(const marian_item *item, marian_form form, int64_t rows, int64_t columns) {
     if (item->type == MARIAN_TEXT) return false;
     if (form == MARIAN_VECTOR)

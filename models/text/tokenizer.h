@@ -121,8 +121,9 @@ wf_span wf_spell_bytes(wf_span bytes, char *out);               /* spells each b
 wf_span wf_spell_character(wf_span c, char out[CODE_POINT]);
 /* Append the bytes that a piece spells. */
 void wf_unspell(const wf_tokenizer *t, wf_span piece, wf_sink *to);
-/* The next chunk, within which bytes are merged: letters, digits or other characters, each with one
- * space before it; or white space, up to the end of a line. False: there are no more. */
+/* The next chunk, within which bytes are merged: a run of letters, of digits or of other
+ * characters, with the space before it if there is one; or white space, up to the end of a line.
+ * False: there are no more. */
 bool wf_chunk_next(wf_span *rest, wf_span *chunk);
 
 /* ---- byte-pair encoding ---------------------------------------------------------------------- */

@@ -11,8 +11,8 @@ typedef struct model_task {
     const int32_t *source;
     int n;
     int32_t *output;
-    int length;   /* of the output; -1: the source cannot be read, or the logits are not finite */
-    double score; /* of the output */
+    int length;   /* tokens of output; -1: the source cannot be read, or logits are not finite */
+    double score; /* score of output */
 } model_task;
 
 static void fail_search(search *s) {

@@ -2,7 +2,7 @@
  * that core/file/file_write.c writes. embed.sh makes text of this file.
  *
  * In the C file two tables come before it: saved_tensors, sorted by name, and saved_texts, the
- * metadata sorted by key. There the text is a null pointer for the number of steps. */
+ * metadata sorted by key. A null pointer as a text stands for the number of updates. */
 
 /* ---- the checksum ----------------------------------------------------------------------- */
 

@@ -265,7 +265,8 @@ static void clean_up(token_lists *t, size_t begin, const char *what, const char 
     next->n = n;
 }
 
-/* Join the pieces of words, which begin with the prefix unless they begin a word. */
+/* Join the pieces of words: a piece with the prefix goes on with its word, others begin one.
+ * `cleans` 1: also drop spaces by the rules, such as those before punctuation. */
 static void join_pieces(token_lists *t, const char *prefix, int cleans) {
     static const char *const rules[][2] = {
         { " .", "." },   { " ?", "?" },     { " !", "!" },    { " ,", "," },

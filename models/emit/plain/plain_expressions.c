@@ -96,7 +96,7 @@ typedef struct choice {
 } choice;
 
 /* A search through a text, from match to match. It may take 256 steps for a byte and 4096 more, as
- * in the library. */
+ * in models/text/expressions/. */
 typedef struct search_for {
     const expression *e;
     const char *text;
@@ -270,7 +270,7 @@ static int match_otherwise(search_for *s) {
     return 0;
 }
 
-/* Returns 1 for a match, 0, or -1: it takes too many steps. */
+/* Try to match at s->from. Returns 1 for a match, 0 for none, -1 if it takes too many steps. */
 static int match_here(search_for *s) {
     s->at = s->from;
     s->pc = 0;

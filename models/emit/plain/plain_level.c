@@ -88,7 +88,8 @@ typedef struct utf8_out {
     size_t n;
 } utf8_out;
 
-/* Bytes that may begin a character wait for more, unless this is the end. */
+/* Write the characters among the bytes. Bytes that may begin a character wait for more, unless this
+ * is the end. */
 static void flush_utf8(utf8_out *u, int is_end) {
     while (u->n) {
         bool whole;

@@ -224,7 +224,7 @@ typedef struct longest_model {
     vocabulary pieces;
     const char *prefix;
     int32_t unknown; /* or IS_ERROR */
-    int64_t most;    /* characters of a word that is not unknown */
+    int64_t most;    /* most characters of a word; a longer one is unknown */
 } longest_model;
 
 /* The longest piece from `at` on; *end is where it ends. -1: there is none. */

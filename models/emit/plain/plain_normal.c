@@ -2,7 +2,8 @@
  * in the C file of a model: lower case, normal forms, and precompiled maps as models/text/json/
  * applies them. It consists of blocks, as plain_text.c does. */
 
-/* Rows of two numbers, sorted by the first: a code point, and a value of it, or from it on. */
+/* Rows of two numbers, sorted by the first: a code point, and a value of it alone, or of all code
+ * points from it up to the next row. */
 typedef struct code_rows {
     const uint32_t (*at)[2];
     int32_t n;

@@ -27,7 +27,8 @@ static void put_spaced(text_out *to, const char *text, size_t n) {
     }
 }
 
-/* Bytes that may begin a character wait for more, unless this is the end. */
+/* Write the characters among the bytes, and U+FFFD for other bytes. Bytes that may begin a
+ * character wait for more, unless this is the end. */
 static void flush_bytes(decoding *d, int is_end) {
     while (d->n) {
         size_t bytes = wf_utf8_length(d->bytes, d->n);
@@ -92,7 +93,8 @@ static void show_spaces(text_out *to) {
     to->n = n;
 }
 
-/* The bytes of white space, as in Python's str.strip, with which the text begins; or 0. */
+/* The bytes of the character of white space, as in Python's str.strip, with which the text begins;
+ * 0: it begins with another one. */
 static size_t white_space(const char *text, size_t n) {
     static const int32_t above[] = { 0x85, 0xA0, 0x1680, 0x2028, 0x2029, 0x202F, 0x205F, 0x3000 };
     size_t at = 0;

@@ -45,7 +45,7 @@ typedef struct search {
     int32_t source[model_SOURCE + 1], n_source;
     int count[BEAM], head[BEAM]; /* candidates of every live output, and those already taken */
     int n_live, n_next, n_ended, n_trace;
-    int begin, limit; /* positions before the output; most tokens of it */
+    int begin, limit; /* positions before the output; most tokens of the output */
     int first_row;    /* the first of its BEAM rows of the model */
 } search;
 
@@ -116,7 +116,7 @@ static int begin_search(searches *all, int number, const int32_t *source, int n)
 
 /* ---- candidates ------------------------------------------------------------------------- */
 
-/* May the token come next in an output of so many tokens? */
+/* May the token come next in an output of `length` tokens? */
 static int is_allowed(int32_t token, int length) {
     for (int i = 0; i < BANNED; i++)
         if (token == banned[i]) return 0;

@@ -191,8 +191,8 @@ static int normalize(const normalizer *r, const char *line, size_t n, text_out *
 
 /* Tables that turn a line into ids. `scores` and `ids` go by the indices of `pieces`; without `ids`
  * the indices are the ids. Unknown text becomes the ids of its `bytes`. Without `bytes` it is
- * looked up in `known`, and is `unknown` if it is not there. `codes` are pieces of language codes.
- * A table that a model lacks is 0. */
+ * looked up in `known`, and is `unknown` if it is not there. A language code is looked up in
+ * `codes`. A table that a model lacks is 0. */
 typedef struct sentencepiece {
     const normalizer *rules;
     vocabulary pieces;

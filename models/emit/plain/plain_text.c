@@ -54,7 +54,8 @@ static int byte_of_piece(const char *piece, size_t i) {
     return piece[i] ? (int)(unsigned char)piece[i] : -1;
 }
 
-/* Below 0: the text comes before the piece; 0: it is the piece. */
+/* Below 0: the text comes before the piece; 0: it is the piece; above 0: it comes after the
+ * piece. */
 static int compare_piece(const char *text, size_t n, const char *piece) {
     for (size_t i = 0; i < n; i++) {
         int difference = (int)(unsigned char)text[i] - byte_of_piece(piece, i);
@@ -63,7 +64,7 @@ static int compare_piece(const char *text, size_t n, const char *piece) {
     return piece[n] ? -1 : 0;
 }
 
-/* The index of a piece; -1: it is not among them. */
+/* The index of the piece with this text; -1: no piece has it. */
 static int32_t find_piece(const vocabulary *v, const char *text, size_t n) {
     int32_t low = 0, high = v->n;
     while (low < high) {

@@ -135,9 +135,9 @@ static size_t end_of_spaces(space_run *r, const code_set *s, const char *text, s
     return r->end;
 }
 
-/* Cut the tokens out of one word. Where the longest token does not meet its demands, there is none:
- * shorter ones are not tried. Only a token's id is read later, so it stands in the next text as one
- * byte: tokens of white space may overlap, which would lengthen the text. */
+/* Cut the tokens out of one word. If the longest token at a place does not meet its demands, none
+ * is cut out there: shorter ones are not tried. Only a token's id is read later, so it stands in
+ * the next text as one byte: tokens of white space may overlap, which would lengthen the text. */
 static void cut_word(word_texts *t, const added_tokens *a, const char *text, size_t n,
                      int32_t begins) {
     space_run run = { 0, 0 };
@@ -274,8 +274,8 @@ typedef enum behavior {
     CONTIGUOUS
 } behavior;
 
-/* A word that is cut. The part from `begin` to `end` may still grow; the part before was a match if
- * was_match is 1. */
+/* A word that is cut. The part from `begin` to `end` may still grow; was_match is 1 if the text
+ * added last was a match. */
 typedef struct cutter {
     word_texts *to;
     const char *text;
@@ -312,8 +312,8 @@ static void add_part(cutter *c, size_t begin, size_t end, int is_match) {
     c->end = end;
 }
 
-/* Cut words at the borders of matches. With `inverts`, the text between matches is treated as the
- * matches. */
+/* Cut words at the borders of matches. With `inverts`, the text between matches counts as a match,
+ * and a match as text between. */
 static void cut_words_by(word_texts *t, const expression *e, behavior how, int inverts) {
     const word_text *now = words_now(t);
     search_for s;

@@ -4,7 +4,7 @@
 #ifdef MODEL_MAIN
 #include <stdio.h>
 
-/* Returns 1; 0 at the end of the input; -1 if it is no integer. */
+/* Read an integer. Returns 1; 0 at the end of the input; -1 if there is no integer of 32 bits. */
 static int read_number(int32_t *number) {
     long long n;
     int found = scanf("%lld", &n);
@@ -20,7 +20,8 @@ static int read_numbers(int32_t *numbers, int n) {
     return 1;
 }
 
-/* Read a batch, for which there is room in the arrays. */
+/* Read a batch into the arrays. Returns 0 if they have no room for its sizes, or if numbers are
+ * missing. */
 static int read_batch(model_batch *b, int32_t *src, int32_t *src_length, int32_t *tgt,
                       int32_t *labels) {
     int32_t B, S = 0, T;

@@ -29,8 +29,8 @@ static char *symbol_of(wf_token_kind kind, const char *piece) {
     return symbol;
 }
 
-/* True if a symbol has the text of a special token. The library finds the special token first, so
- * such a symbol is not written. */
+/* True if a symbol has the text of a special token. The library tokenizers finds the special token
+ * first, so such a symbol is not written. */
 static bool is_special(const wf_tokenizer *from, const char *symbol) {
     for (int32_t id = 0; id < WF_SPECIAL_IDS; id++)
         if (strcmp(symbol, wf_tokenizer_piece(from, id)) == 0) return true;

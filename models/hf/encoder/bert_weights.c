@@ -228,7 +228,7 @@ static bool add_leaf(saving *s, const wf_tensor *t) {
         name_of(s->family, s->c, t, i, name);
         ok = add(s, written(s, name), t->ndim, rows, columns, values + i * rows * columns);
     }
-    /* the class also saves the bias under its other name, which it does not read */
+    /* transformers also saves the bias under its other name, under which it is not read */
     if (ok && twice && wf_hf_bert_name(s->family, t->name, 0, name))
         ok = add(s, name, 1, rows, 1, values);
     free(values);

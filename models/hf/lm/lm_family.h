@@ -28,7 +28,7 @@ typedef struct hf_lm_family {
     int64_t kv_heads;     /* heads of keys and values, if there is no key for them; 0: num_heads */
     bool from_one;        /* norms' weights are stored minus 1, and embeddings are scaled (Gemma) */
     bool slides;          /* no key is needed to switch the sliding window on */
-    bool transposed;      /* matrices of layers are [in, out], and q, k and v are one tensor */
+    bool transposed;      /* the file has layers' matrices as [in, out], weft as [out, in] */
     const char *optional; /* the beginning of all names, which some files leave out; or NULL */
     hf_key keys[HF_LM_KEYS];
     hf_constant constants[HF_LM_CONSTANTS];

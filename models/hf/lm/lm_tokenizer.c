@@ -33,8 +33,8 @@ bool wf_hf_lm_read_tokenizer(const char *folder, const hf_lm_config *c, wf_hf *o
 
 /* ---- written --------------------------------------------------------------------------------- */
 
-/* Chunks as running text has them (models/text/running.c): letters, digits or other characters,
- * each with one space before it; or white space, up to the end of a line. */
+/* Chunks as running text has them (models/text/running.c): a run of letters, of digits or of other
+ * characters, with the space before it if there is one; or white space, up to the end of a line. */
 #define BLANK " \\t\\n\\u000B\\f\\r"
 #define LETTER "A-Za-z\\u0080-\\uDBFF\\uDFFF"
 #define CHUNKS                                                                                     \

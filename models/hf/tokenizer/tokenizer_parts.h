@@ -9,8 +9,8 @@
 void wf_hf_put_special(hf_text *t, const wf_tokenizer *from);
 /* The text of the codes file, or "" without merges. The caller frees it. NULL: out of memory. */
 char *wf_hf_codes(const wf_tokenizer *from);
-/* The merges in a codes file (`codes`) as pairs in JSON. Each line after its header has two pieces
- * with a space between them. */
+/* Writes the merges in the text of a codes file as pairs in JSON. Each line after its header has
+ * two pieces with a space between them. */
 void wf_hf_put_merges(hf_text *t, const char *codes);
 
 #endif

@@ -44,7 +44,7 @@ typedef enum {
     CATEGORY_ZP
 } wf_category;
 
-/* Properties that the library takes from other tables than general categories. */
+/* Properties that the library tokenizers takes from other tables than general categories. */
 typedef enum {
     IS_PUNCTUATION = 1, /* punctuation of ASCII, or general category P */
     IS_NUMBER = 2,
@@ -81,7 +81,7 @@ static inline bool wf_has_flag(uint32_t code, wf_character_flag flag) {
 bool wf_is_space(uint32_t code);
 /* Lower case of Unicode 17.0. *second is another code point after it, or 0. */
 uint32_t wf_lower_case(uint32_t code, uint32_t *second);
-/* The lowest code point above `after` whose lower case is `code`, which is not itself; 0: none. */
+/* The lowest code point above `after`, other than `code`, whose lower case is `code`; 0: none. */
 uint32_t wf_upper_case(uint32_t code, uint32_t after);
 
 /* ---- normal forms of Unicode 9.0 ------------------------------------------------------------- */

@@ -73,7 +73,8 @@ marks = alone(normalizers.StripAccents())
 punctuation = isolated(pre_tokenizers.Punctuation())
 numbers = isolated(pre_tokenizers.Digits(True))
 words = {c for c in CODES if len(pre_tokenizers.Whitespace().pre_tokenize_str(f"a{chr(c)}a")) == 1}
-# what an accent decomposes to hides it, but no accent decomposes to other than accents
+# BertNormalizer decomposes characters before it strips accents. An accent decomposes into accents
+# alone, so only accents leave nothing.
 accents = {c for c in CODES if dropped[c] == ""}
 onig_words = {c for c in CODES if len(pre_tokenizers.Split(Regex(r"\w+"), "isolated").pre_tokenize_str(f"a{chr(c)}a")) == 1}
 
@@ -146,7 +147,8 @@ def conjunct(c):
     return 0
 
 
-# The module regex may know characters that Unicode 16.0 does not have; those are controls, pictures, or nothing.
+# The module regex may have a newer Unicode. Code points that 16.0 has not assigned keep only the
+# classes Control and Extended_Pictographic.
 breaks = [0 if 0xD800 <= c < 0xE000 else break_of(c) | conjunct(c) << 4 for c in range(0x110000)]
 breaks = [b if category[c] != "Cn" or b in (BREAKS.index("Control"), len(BREAKS)) else 0 for c, b in enumerate(breaks)]
 write("breaks", "grapheme cluster break | conjunct break << 4, * 2^21, of Unicode 16.0, where it changes",

@@ -130,7 +130,7 @@ static bool class_union(wf_expression_parser *p, wf_code_set *set, bool empty) {
     return (p->rest.bytes && !empty) || refuse(p, "an empty class, or one without its end");
 }
 
-/* A bracket at the start of a class is a character, if another one ends the class. */
+/* A closing bracket at the start of a class is a character, if another closing bracket follows. */
 static bool first_bracket(wf_expression_parser *p) {
     if (!starts(p, "]") || !memchr(p->rest.text + 1, ']', p->rest.bytes - 1)) return false;
     skip(p, 1);

@@ -23,8 +23,9 @@ typedef struct wf_added_tokens {
     uint32_t first[2][8]; /* bytes with which they begin */
 } wf_added_tokens;
 
-/* Reads the field "added_tokens", which may be missing. Ids are as the library gives them: the id
- * of an equal text in the vocabulary, or the next free one. The ids in the file are ignored. */
+/* Reads the field "added_tokens", which may be missing. Ids are as the library tokenizers gives
+ * them: the id of an equal text in the vocabulary, or the next free one. The ids in the file are
+ * ignored. */
 bool wf_added_read(wf_added_tokens *t, const json_tree *tree, size_t value, wf_word_model *m,
                    wf_text_steps *normalizers, wf_aligned *a, char *message);
 void wf_added_free(wf_added_tokens *t);

@@ -62,8 +62,7 @@ void wf_pieces_swap(wf_aligned *a);
  * them. */
 void wf_change_begin(wf_aligned *a);
 bool wf_change_add(wf_aligned *a, uint32_t code, int32_t change);
-/* Makes the collected changes. The first `dropped` characters of the old text have none in the
- * new. */
+/* Makes the collected changes. The first `dropped` characters of the old text are removed. */
 bool wf_change_all(wf_aligned *a, wf_piece *p, size_t dropped);
 /* True if wf_change_all would change all bytes of the piece. Otherwise it leaves out bytes at the
  * ends that stand for no part of the original. If true, a piece of which no character would change

@@ -132,7 +132,7 @@ static bool spell(wf_word_model *m, wf_span *s, bool first, bool last) {
 
 /* Adds the tokens of a word's characters. The token of unknown characters is added only when a
  * known character or the end follows. Tokens of bytes are added at once, so they may come before
- * that of an unknown character which they follow, as in the library. */
+ * that of an unknown character which they follow, as in the library tokenizers. */
 static bool add_characters(wf_word_model *m, wf_span word, char *message) {
     unknown u = { 0 };
     m->merger.n = 0;

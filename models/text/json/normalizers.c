@@ -83,8 +83,8 @@ bool wf_other_space(uint32_t c) {
     return c != ' ' && wf_is_space(c);
 }
 
-/* The ranges of the library. The sixth begins at 2B920 there, although Unicode's begins at 2B820.
- */
+/* The ranges of the library tokenizers. The sixth begins at 2B920 there, although Unicode's begins
+ * at 2B820. */
 bool wf_is_chinese(uint32_t c) {
     return (c >= 0x4E00 && c <= 0x9FFF) || (c >= 0x3400 && c <= 0x4DBF) ||
            (c >= 0x20000 && c <= 0x2A6DF) || (c >= 0x2A700 && c <= 0x2B73F) ||

@@ -14,7 +14,7 @@ typedef struct cutter {
     wf_piece piece;
     wf_behavior behavior;
     size_t begin, end; /* a part that may still grow; begin == end: none */
-    bool last;         /* the part before was a match */
+    bool last;         /* the part added last was a match */
 } cutter;
 
 static bool keep(cutter *c, size_t begin, size_t end) {

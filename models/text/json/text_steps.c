@@ -110,7 +110,7 @@ static bool read_one(wf_text_steps *s, const wf_step_kind *kinds, const char *wh
 }
 
 /* MOST_OPEN: the most Sequences inside each other, which is the depth of the JSON tree. MOST_STEPS:
- * the most steps of one kind. */
+ * the most steps in one list: the normalizers, the pre-tokenizers or the decoders. */
 enum { MOST_OPEN = 64, MOST_STEPS = 256 };
 
 bool wf_steps_read(wf_text_steps *s, const wf_step_kind *kinds, const char *what, const char *list,

@@ -217,7 +217,7 @@ static bool read_ctc(wf_text_step *s, const wf_step_source *from) {
 
 /* Drops each text that equals the one before, and removes padding from the others. With `cleanup`
  * they are also cleaned, and word delimiters become spaces. Texts that are empty before that last
- * change are dropped, unless the delimiter is empty. */
+ * change are dropped, unless `cleanup` is true and the delimiter is empty. */
 static bool decode_ctc(wf_text_step *s, wf_parts *p) {
     wf_span last = { NULL, 0 };
     for (size_t i = 0; i < p->now.n; i++) {

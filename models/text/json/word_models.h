@@ -52,7 +52,7 @@ struct wf_word_model {
     bool has_unknown, fuse_unknown, byte_fallback, ignore_merges;
     wf_span unknown; /* its text */
     int32_t unknown_id;
-    wf_span prefix, suffix;  /* of parts that do not begin their word; of parts that end it */
+    wf_span prefix, suffix;  /* prefix of pieces that begin no word; suffix of those that end one */
     int32_t bytes[256];      /* ids of "<0x00>"...; -1: none */
     int64_t most_characters; /* WordPiece: of a word */
 

@@ -12,7 +12,7 @@ enum { FEWEST_IDS = 2, MOST_SPECIAL = 256 };
  * model. The forms are those of GPT-2, BERT, and a Unigram model of the library tokenizers. */
 typedef struct kind {
     const char *special;
-    bool needs_unknown; /* it has a token for text that it cannot spell */
+    bool needs_unknown; /* a special token must stand for text that cannot be spelled */
     const char *normalizer, *cased_normalizer, *pre_tokenizer, *post_processor, *decoder;
     bool (*learn)(wf_json_learner *l);
 } kind;
@@ -153,7 +153,8 @@ static void put_steps(wf_json_learner *l) {
 
 /* ---- special tokens -------------------------------------------------------------------------- */
 
-/* The id of the first special token with one of two names; -1: there is none. */
+/* The id of the special token called `name`, or else of the one called `other`; -1: there is
+ * neither. */
 static int32_t role(const wf_json_learner *l, const char *name, const char *other) {
     int32_t id = wf_strings_find(&l->pieces, name, strlen(name));
     return id >= 0 ? id : wf_strings_find(&l->pieces, other, strlen(other));

@@ -7,9 +7,9 @@
  * before pruning, expected counts below a half are dropped, and the M step is that of a Dirichlet
  * prior (digamma).
  *
- * Unlike there, seeds are counted with their words' frequency, characters are never dropped, and
- * the last pruning is by loss, too. Words are taken in the order of the text, on one thread, and
- * words of more than 64 characters in parts, so that no probability underflows. */
+ * Unlike in these libraries, seeds are counted with their words' frequency, characters are never
+ * dropped, and the last pruning is by loss, too. Words are taken in the order of the text, on one
+ * thread, and words of more than 64 characters in parts, so that no probability underflows. */
 #include <stdlib.h>
 
 #include "core/file_internal.h"
@@ -25,7 +25,7 @@ typedef struct piece {
     bool single;  /* one character, which stays */
     double score; /* logarithm of the probability */
     double p;     /* the probability */
-    double count; /* how often it occurs: expected, or in the best cuts */
+    double count; /* how often it occurs in all cuts (expected), or in the best ones */
 } piece;
 
 /* A piece within a word: characters [from, to). */

@@ -11,8 +11,8 @@ typedef struct wf_sentencepiece {
     int64_t n;
     const char **pieces; /* by id; NULL: none */
     char *texts;         /* the texts of the pieces, one after the other */
-    /* For a vocabulary of its own: its pieces by text, their ids, and its ids for the model's
-     * pieces. */
+    /* If the tokenizer has a vocabulary of its own: its pieces by text, their ids, and its ids for
+     * the model's pieces. */
     wf_strings known;
     int32_t *known_ids, *ids;
     int32_t *around;            /* before, after */

@@ -5,8 +5,8 @@
 
 #include "core/base/utf8.h"
 
-/* Symbols without an id: a single character that was not merged yet, and FROZEN for a symbol that
- * the user defined, which is never merged. */
+/* Symbols without an id. UNMERGED: a single character that was not merged yet. FROZEN: a symbol
+ * that the user defined, which is never merged. */
 enum { UNMERGED = -1, FROZEN = -2 };
 
 /* A key that sorts by descending score. The bits of a float, apart from the sign, ascend with its

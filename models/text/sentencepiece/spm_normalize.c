@@ -69,8 +69,8 @@ static bool unit_at(const wf_spm_normalizer *n, uint32_t at, uint32_t *unit) {
     return true;
 }
 
-/* The length of the longest text that a rule replaces, of the first `most` ones, and its
- * replacement; 0: none. */
+/* The length of the longest text that a rule replaces at the start of `text`, and in *by its
+ * replacement. Only the `most` shortest rules that match are tried. 0: no rule matches. */
 static size_t find_rule(const wf_spm_normalizer *n, wf_span text, size_t most, wf_span *by) {
     uint32_t at = 0, unit, leaf;
     size_t longest = 0, value = 0;

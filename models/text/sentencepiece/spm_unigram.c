@@ -1,9 +1,9 @@
 /* models/text/sentencepiece/spm_unigram.c - finds the most probable pieces of a line (Kudo 2018),
  * by Viterbi's algorithm over its bytes; see spm.h.
  *
- * Scores are added as in the library, in 32 bits and from left to right, because the last bit
- * decides between almost equal paths. Between exactly equal paths the first one is taken, with
- * starts from left to right and pieces from short to long. */
+ * Scores are added as in the library sentencepiece, in 32 bits and from left to right, because the
+ * last bit decides between almost equal paths. Between exactly equal paths the first one is taken,
+ * with starts from left to right and pieces from short to long. */
 #include "spm.h"
 
 #include "core/base/utf8.h"
