@@ -40,7 +40,7 @@ static inline int read_ids(char **at, int32_t *ids) {
     return n;
 }
 
-/* A greedy search of recorded sources gives the recorded outputs. */
+/* Asserts that a greedy search of the recorded sources gives the recorded outputs. */
 static inline void assert_recorded(wf_model *m, const wf_generation *g, char *text) {
     wf_decoder *d = open_decoder(m, NULL);
     wf_decode_options o = wf_generation_options(g);

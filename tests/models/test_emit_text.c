@@ -376,7 +376,7 @@ static const json_row jsons[] = {
       "\"rstrip\":false,\"normalized\":false,\"special\":false},"
       "{\"id\":302,\"content\":\"ß\",\"single_word\":false,\"lstrip\":false,"
       "\"rstrip\":false,\"normalized\":false,\"special\":true}," },
-    /* tokens of white space that lie in what another one strips */
+    /* added tokens of white space within the white space that another added token strips */
     { "<s>,</s>", "\"added_tokens\":[",
       "\"added_tokens\":[{\"id\":300,\"content\":\"blue\",\"single_word\":false,\"lstrip\":true,"
       "\"rstrip\":true,\"normalized\":false,\"special\":false},"

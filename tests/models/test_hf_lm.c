@@ -213,7 +213,8 @@ static wf_hf made(const wf_language_model_config *c) {
     return hf;
 }
 
-/* Scores of a row without a prompt. The start token comes before it, in imported models, too. */
+/* Computes the log-probabilities of a row's tokens and of the end, without a prompt. wf_score puts
+ * the start token before the row, also for imported models. */
 static void scores_of(const wf_hf *hf, double p[5]) {
     const int32_t row[] = { 3, 9, 1, 7 }, n = 4, none = 0;
     wf_decoder *d = wf_decoder_new(hf->model, NULL, NULL);

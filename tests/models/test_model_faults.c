@@ -276,7 +276,7 @@ static bool files(void) {
     return ok;
 }
 
-/* The model comes back from its state_dict. */
+/* Loads the model from its state_dict. */
 static bool load_state_dict(const wf_model *m) {
     wf_file *f = wf_file_open(path);
     message[0] = '\0';

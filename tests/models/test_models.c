@@ -144,7 +144,8 @@ static double cached_error(wf_plan *p, wf_state *s, const wf_model *m, const sen
     return error;
 }
 
-/* Steps of one token and of three, for every kind of positions. */
+/* Cached steps of one token, and of three, give the logits of the whole sequence, for every kind of
+ * positions. */
 TEST_ROWS(cached_logits_equal_the_full_recomputation, WF_POSITIONS_TENSOR2TENSOR + 1) {
     static sentences b;
     wf_transformer_config c = small_config();

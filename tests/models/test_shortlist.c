@@ -25,7 +25,8 @@ static size_t usual(void) {
 
 /* ---- candidates ------------------------------------------------------------------------------ */
 
-/* The rule of models/shortlist.h, written another way. */
+/* The candidates of a source by the rule of models/shortlist.h, computed in another way. Returns
+ * their number. */
 static int expected(const int32_t *src, int n, bool shared, int32_t *ids) {
     bool chosen[VOCAB] = { false };
     int count = 0, listed = 0;

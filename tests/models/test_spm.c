@@ -479,7 +479,8 @@ static void survive(const wf_sentencepiece_options *o, const wf_file *f, bool pe
 
 SETUP(make_path, remove_path)
 
-/* Allocations fail for each recorded model, and for one with pieces of its own. */
+/* Each allocation fails in turn while a tokenizer is made from a recorded model, from one with
+ * another list of pieces, or from metadata, and while it is used. */
 TEST_ROWS(every_failure_is_survived, 2) {
     recorded r = open_recorded("spm.bin");
     marian m = open_marian();

@@ -259,8 +259,8 @@ TEST(a_tokenizer_json_has_no_vocabulary_file_and_no_codes) {
     wf_tokenizer_free(t);
 }
 
-/* Two added tokens, of which the second would strip spaces that the first one has taken: the
- * library tokenizers panics here. */
+/* Of two added tokens, the first strips the spaces behind it, which are the second one's text. The
+ * second is then not found; the library tokenizers panics here. */
 TEST(a_token_whose_spaces_are_taken_is_none) {
     static const char flags[] = "\"single_word\":false,\"normalized\":false,\"special\":false";
     char json[1024];
@@ -276,8 +276,8 @@ TEST(a_token_whose_spaces_are_taken_is_none) {
     wf_json_tokenizer_free(t);
 }
 
-/* Tokens of white space that strip white space: in a run of spaces every one of them would read all
- * the others. */
+/* A long run of spaces is encoded in a short time if the added tokens are spaces that strip white
+ * space, although each could read all the others. */
 TEST(a_run_of_spaces_is_read_once) {
     enum { SPACES = 100000 };
     static const char *const strips[] = { "\"lstrip\":true,\"rstrip\":false",

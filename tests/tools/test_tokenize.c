@@ -73,7 +73,7 @@ TEST(a_long_line_is_one_line) {
     ok(GPT2 "< text | " GPT2 "--decode > back; echo >> text; cmp text back");
 }
 
-/* A learned file is read again, and a training takes it. */
+/* A tokenizer.json that tokenize --learn wrote is read by tokenize, and accepted by train. */
 TEST(a_vocabulary_is_learned) {
     ok("cp " WEFT_TEST_DATA "/bpe.txt text; tokenize --learn bpe --vocab-size 400 -i text -o a && "
        "gzip -c text | tokenize --learn bpe --vocab-size 400 -o b && cmp a b && cmp a " DATA

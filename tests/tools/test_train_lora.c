@@ -97,8 +97,8 @@ TEST_ROWS(adapters_are_applied_and_merged, COUNT_OF(rows)) {
                                 "it is applied all the same");
 }
 
-/* The default rate of adapters is ten or more times that of a whole model, and less for a wide one.
- * An option overrides it. */
+/* The default rate of adapters is ten or more times that of a whole model, and smaller for a model
+ * that is wider. An option overrides it. */
 TEST(adapters_have_a_rate_of_their_own) {
     static const struct {
         const char *width, *options, *rate;

@@ -145,7 +145,8 @@ TEST(lines_have_no_end_of_their_own) {
     assert_contains(result.err, " in 1 document, 82 tokens of ");
 }
 
-/* A single token around a line stands where the tokenizer puts it. */
+/* If the tokenizer puts one token before each line and none behind it, the sources of spans begin
+ * with that token, and have no end token. */
 TEST(a_token_before_a_line_stays_there) {
     dataset m;
     batch b = { 0 };
