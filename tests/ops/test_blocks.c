@@ -23,7 +23,7 @@ TEST(a_narrow_panel_stays_in_the_first_level) {
     wf_blocks zen3 = blocks_for("32K/8,512K/8,32M/16", 6, 16, 4);
     ck_assert(zen3.streams_a);
     ck_assert_int_eq(zen3.k, 320);
-    ck_assert_int_eq(zen3.rows, 204); /* of 320 floats each in 256 KB, in whole tiles */
+    ck_assert_int_eq(zen3.rows, 204); /* rows of 320 floats fit in 256 KB, in whole tiles */
     ck_assert_int_le(panel_bytes(&zen3, 6, 16, 4), 28 << 10);
     wf_blocks large = blocks_for("48K/12,2M/16,260M/20", 6, 16, 4);
     ck_assert_int_eq(large.k, 512);

@@ -376,7 +376,7 @@ TEST(names_that_cannot_be_are_refused) {
     end_graph(g);
 }
 
-/* The emitted file of a plan that has neither steps nor weights. */
+/* A plan that has neither steps nor weights is emitted; its function copies the input. */
 TEST(an_input_alone_is_a_file) {
     wf_graph *g = new_graph(WF_F32);
     wf_tensor *x = wf_input(g, "x", WF_F32, SHAPE(3));
