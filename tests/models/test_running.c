@@ -117,8 +117,8 @@ TEST(chunks_are_what_merges_stay_within) {
     wf_tokenizer_free(t);
 }
 
-/* A tokenizer that is read from its vocabulary and merges, and one from the metadata of a model's
- * file, give the same ids. */
+/* A tokenizer that is read from the texts of its vocabulary and merges gives the same ids. The
+ * metadata of a model's file begin with the tokenizer's kind. */
 TEST_ROWS(files_hold_it, 3) {
     wf_tokenizer *t = learn_running(_i, PROSE "\x01\x7f");
     char *v = text_of(t, wf_tokenizer_vocabulary), *c = text_of(t, wf_tokenizer_codes);

@@ -99,7 +99,7 @@ TEST_ROWS(every_type_is_read, 2) {
 
 static const char *const empties[] = { "empty.bin", "empty_old.bin" };
 
-/* PyTorch does not ask where a tensor without elements begins. */
+/* A tensor without elements is read even if it begins behind its storage, which PyTorch allows. */
 TEST_ROWS(a_tensor_without_elements_begins_anywhere, 2) {
     bytes b = read_recorded(empties[_i]);
     wf_file *f = parse(b);

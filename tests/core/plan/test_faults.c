@@ -250,7 +250,7 @@ static bool drawing_numbers(void) {
     return drawn;
 }
 
-/* An op of WF_MAX_RESULTS results. A plan with more than 4096 arrays: the planner places the
+/* An op of WF_MAX_RESULTS results, for a plan with more than 4096 arrays: the planner places the
  * largest 4096 in the order of their size, and the others in the order of the schedule. */
 static bool shape_crowd(wf_call *c) {
     for (int k = 0; k < c->n_out; k++)
