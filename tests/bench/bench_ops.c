@@ -51,7 +51,8 @@ static wf_tensor *max_pool2d(wf_tensor *x, int unused) {
     return wf_max_pool2d(x, &pool_2x2);
 }
 
-/* The forward op runs with it, because that op finds the places of the maxima. */
+/* The gradient of max pooling. Its time includes the forward op, which finds the places of the
+ * maxima. */
 static wf_tensor *max_pool2d_dx(wf_tensor *x, int unused) {
     (void)unused;
     return pulled_back(wf_max_pool2d(x, &pool_2x2), x);

@@ -34,7 +34,8 @@ BY_HAND = {
         'wf_dense_strides').split(), OF_A_CALL),
 }
 
-# Objects of pools; those that a function frees are made for it.
+# Types whose objects are drawn from pools. For a function that frees its argument, a new object is
+# made.
 POOLS = {
     'wf_tensor': 'tensor', 'wf_graph': 'graph', 'wf_plan': 'plan', 'wf_state': 'state', 'wf_pool': 'pool',
     'wf_file': 'file', 'wf_model': 'model', 'wf_decoder': 'decoder', 'wf_tokenizer': 'tokenizer',
@@ -46,7 +47,7 @@ NUMBERS = {
     'int': 'int', 'int64_t': 'size', 'int32_t': 'id', 'uint32_t': 'bits', 'uint64_t': 'bits', 'unsigned': 'bits',
     'size_t': 'bytes', 'double': 'real', 'float': 'real', 'bool': 'bool', 'wf_init': 'init',
 }
-# By the parameter's name, whatever its type is.
+# Parameters that are drawn by their name, whatever their type is.
 NAMED = {'axis': 'axis', 'axes': 'axes', 'capacity': 'count', 'ndim': 'rank', 'n': 'count'}
 PATHS = {'path', 'folder'}
 LINES = {'line', 'vocabulary', 'codes', 'merges', 'json', 'second'}  # a text with its number of bytes beside it

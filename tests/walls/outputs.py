@@ -27,7 +27,8 @@ TASK = ["train", "--task", "copy", "--batch-size", "2", "--valid-size", "4"] + S
 GENERATE = ["generate", "--model", "words", "-i", "in", "--reference", "ref", "--quiet", "--threads", "1",
             "--max-len-b", "2"]
 
-# A command, what it reads, and its outputs: option, and the name that a run without harm gives it.
+# A command, the files that it reads, and its outputs: each option, and the name of the file that
+# it gives in an undisturbed run.
 COMMANDS = [
     (TASK, [], {"-o": "m.safetensors", "--log": "log", "--curve": "c.svg", "--report": "r.html"}),
     (TEXT, ["pairs", "valid"], {"-o": "m.safetensors", "--log": "log", "--curve": "c.svg"}),
