@@ -236,7 +236,7 @@ LONG_SCENARIOS = [
     ("train-alignments", f"train {TEXT} --alignments links --max-steps 2 --quiet -o out", "", "pairs links"),
     ("train-quantize", f"train {TEXT} --quantize-aware int8 --max-steps 2 --valid-every 1 --quiet -o out", "", "pairs"),
 ]
-# What careless.c does wrong, and what is to be said of it.
+# A mistake of careless.c, the kind of failure under which it shows, and what the judge must say of it.
 TRIALS = [
     ("crash", "memory", "dies of SIGSEGV"),
     ("silent", "space", "out is wrong, exit 0"),
