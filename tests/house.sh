@@ -99,13 +99,13 @@ for header in $(sed -n 's/^#include "\(.*\)"$/\1/p' weft.h); do
     [ "$(wc -l < "$header")" -le 200 ] || fail "$header has more than 200 lines"
 done
 
-# The programs use what is installed, and these private headers: *_internal.h is for the rooms of the library and the programs.
+# The programs include installed headers and these private ones. *_internal.h is for other rooms of the library and for the programs.
 private='(core|ops|nn|models)/[a-z_]*_internal\.h|core/base/(caches|clock|memory|random|utf8)\.h|core/file/(crc32|json|lfs|loader)\.h|models/choices\.h|ops/base/scalars\.h'
 public=$(sed -n 's/^#include "\(.*\)"$/\1/p' weft.h | tr '\n' '|')
 found=$(grep -nE '#include "(core|ops|nn|models)/' $programs | grep -vE "\"($public$private)\"" || true)
 [ -z "$found" ] || fail "a program includes a private header of the library: $found"
 
-# Undefined symbols: the C library, its maths and threads, and the compiler's runtime. A sanitizer adds its own.
+# Undefined symbols may come from the C library, its maths and threads, and the compiler's runtime. A sanitizer adds its own.
 known='GLIBC|GCC_|_ITM_|__gmon_start__|__cxa_finalize|__asan|__ubsan|__tsan|__lsan|__sanitizer|__odr_asan'
 found=$(nm -D --undefined-only "$shared" | awk '{print $NF}' | grep -vE "@($known)|^($known)" || true)
 [ -z "$found" ] || fail "undefined symbols from elsewhere: $found"
@@ -186,7 +186,7 @@ if command -v python3 > /dev/null; then
     python3 tests/words.py . || fail "comments or statements are written as tests/words.py says they are not"
 fi
 
-# core stays small. Lines of code: without blank lines and comments.
+# core stays small. Blank lines and comments do not count as lines of code.
 code_lines() {
     cat "$@" | awk '
         { line = $0; code = "" }

@@ -99,7 +99,7 @@ cpu = '$2'
 endian = '$3'
 END
     static=-static
-    # The headers of the kernel, which musl has not.
+    # musl does not contain the headers of the kernel, so those of the system are searched last.
     headers=''
     [ "$CC" != musl-gcc ] || headers='-idirafter /usr/include -idirafter /usr/include/x86_64-linux-gnu'
     build -Doptimization="${level:-2}" "-Dc_args=$headers"

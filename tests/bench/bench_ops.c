@@ -109,7 +109,7 @@ static wf_tensor *normal_leaf(wf_graph *g, const char *name, int ndim, const int
     return wf_param(g, name, ndim, shape, wf_init_normal(1));
 }
 
-/* Initial values, which are computed only for rows that use the leaf. */
+/* Functions that make initial values. They are called only for rows that use the leaf. */
 
 static int64_t count_of(int ndim, const int64_t *shape) {
     int64_t n = 1;

@@ -60,7 +60,8 @@ ELEMENTS = {
     'const char *': 'bytes_of_text', 'int64_t': 'room_for_sizes', 'double': 'room_for_reals', 'char': 'room',
     'wf_decoded *': 'room_for_decoded', 'wf_decoded': 'room_for_decoded', 'wf_json_token *': 'room_for_json_tokens',
 }
-# How long a list is whose length is no parameter beside it.
+# FUNCTION.PARAMETER: the length of a list whose length no other parameter gives. It is an expression of C, with
+# the arguments a0, a1 and so on.
 ROW, PAIRS = '64', '4096'
 LENGTHS = {
     'wf_permute.order': '8', 'wf_tile.times': '8', 'wf_interpolate.sizes': '8', 'wf_write_part.data': '8 * few(a2)',

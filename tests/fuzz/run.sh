@@ -109,7 +109,7 @@ run_target() {
     [ "$runs" != 0 ] || limit=-1
     longest=65536 more=
     if [ -n "${QUICK:-}" ]; then
-        # A shorter limit would cut the largest seed, which may be the only one that reads well.
+        # -max_len is at least the size of the largest seed: a cut file is rarely valid, and that seed may be the only one.
         longest=$(find "$here/corpus/$1" -type f -exec wc -c {} + | awk '$2 != "total" && $1 > most { most = $1 }
             END { print (most > 2048 ? most : 2048) }') more="-entropic=0 -use_cmp=0"
     fi

@@ -427,7 +427,8 @@ static wf_tokenizer *recorded_json(const char *name) {
     return t;
 }
 
-/* Recorded files in the form of well-known models, and others with the remaining types of steps. */
+/* Recorded files in the form of well-known models, and others that contain the remaining types of
+ * steps. */
 static const char *const recorded_jsons[] = {
     "llama3",        "qwen2",           "roberta",     "clip",          "llama2",
     "gemma",         "xlm-r",           "unigram-nmt", "added-bert",    "words-digits",

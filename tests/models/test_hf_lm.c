@@ -241,7 +241,8 @@ TEST_ROWS(what_is_made_here_computes_the_same_there, 8) {
     wf_hf_free(&hf), wf_hf_free(&again);
 }
 
-/* Changes that make a model of another family than GPT-2 or Llama. */
+/* Functions that change a configuration, so that its model belongs to another family than GPT-2 or
+ * Llama. */
 static void starcoder2(wf_language_model_config *c) {
     c->positions = WF_POSITIONS_ROTARY;
     c->num_kv_heads = 1;

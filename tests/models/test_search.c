@@ -269,7 +269,7 @@ TEST_ROWS(a_search_ends_when_its_best_are_final, 4) {
     close_model(m);
 }
 
-/* The options of a row, which all follow from its number. */
+/* The options of a row. All follow from its number. */
 static wf_decode_options ruled(int row) {
     static const int32_t begin_banned[] = { 3, 0 };
     static const double penalties[] = { 1, 1.4, 0.6 };

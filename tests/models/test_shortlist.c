@@ -65,7 +65,8 @@ TEST_ROWS(candidates_are_those_of_the_source, 2) {
     wf_shortlist_free(NULL);
 }
 
-/* A file has offsets up to the last token that has a list. Tokens behind it have none. */
+/* The offsets of a file end with the last token that has a list. Tokens after it add no
+ * candidates. */
 TEST(tokens_behind_the_last_list_have_none) {
     int32_t ids[VOCAB];
     wf_shortlist *l = read_list(write_shortlist(bytes, 8, 2, PER, VOCAB), false);

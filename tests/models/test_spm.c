@@ -336,7 +336,8 @@ static size_t add_piece(unsigned char *model, size_t at, wf_spm_type type, const
     return (size_t)(to - model);
 }
 
-/* The greatest length of a piece bounds the time of each step through a line. */
+/* The time of each step through a line grows with the longest piece, so the length of pieces is
+ * limited. */
 TEST(a_piece_has_1024_bytes_at_most) {
     static unsigned char model[4096];
     static char long_text[1025];

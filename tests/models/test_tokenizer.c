@@ -410,7 +410,8 @@ TEST_ROWS(expressions_match_as_onigurumas, COUNT_OF(matches)) {
     wf_expression_free(&e);
 }
 
-/* Each option opens a part of the expression that reaches to the end of its group. */
+/* Each "(?i)" opens a group that reaches to the end of the group around it, so options are limited
+ * like nested groups. */
 TEST_ROWS(options_in_expressions_are_limited, 3) {
     static const int numbers[] = { 32, 33, 1300 };
     static char pattern[4 * 1300 + 2];
@@ -488,7 +489,8 @@ static bool life(void) {
     return ok;
 }
 
-/* Small files, because a large vocabulary repeats the same allocations many times. */
+/* The files are small, because a large vocabulary would only repeat the same allocations many
+ * times. */
 static const char *const failing[] = {
     PART("normalizer",
          "{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"NFKC\"},{\"type\":\"Lowercase\"}]}"),

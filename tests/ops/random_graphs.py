@@ -777,7 +777,7 @@ def write(seed, names, left_out):
             G[name](g)
         except Rejected as e:
             left_out[str(e)] += 1
-            # what the op's operands needed may stay: it is part of the graph
+            # The ops that made the operands stay, because they are part of the graph.
             g.lines = g.lines[: len(g.steps)]
             del before
     reals = [k for k, v in enumerate(g.x) if v.is_floating_point()]

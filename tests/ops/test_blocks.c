@@ -14,7 +14,7 @@ static wf_blocks blocks_for(const char *caches, int64_t rows, int64_t columns, s
     return wf_blocks_of(&c, rows, columns, unit);
 }
 
-/* The bytes in the cache of a panel of B with k rows and a tile of A with k columns. */
+/* The bytes that k rows of a panel of B and k columns of a tile of A occupy in the cache. */
 static int64_t panel_bytes(const wf_blocks *b, int64_t rows, int64_t columns, size_t unit) {
     return b->k * (rows + columns) * (int64_t)unit;
 }

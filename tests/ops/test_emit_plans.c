@@ -112,8 +112,8 @@ TEST(plans_in_their_order_share_memory) {
     char *text = wf_emit(plans, 2, &o, message);
     ck_assert_msg(text, "%s", message);
     ck_assert(bytes < apart);
-    o.kept_runs =
-        2; /* the second plan's batch of one row has no room for the results of two runs */
+    /* The second plan's batch of one row has no room for the results of two runs. */
+    o.kept_runs = 2;
     ck_assert(!wf_emit(plans, 2, &o, message));
     ck_assert_str_eq(message, "'y' has another size in the plan that reads it");
     o.kept_runs = INT64_MAX;

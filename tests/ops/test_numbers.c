@@ -118,7 +118,8 @@ static wf_tensor *build_lazy(wf_tensor *const *x) {
     return wf_record(&op_lazy, 1, x, NULL);
 }
 
-/* Tests that the test above finds a kernel that writes nothing. Only glibc can fill new memory. */
+/* Shows that row_writes_all_of_its_result finds a kernel that writes nothing. Only glibc can fill
+ * new memory with a pattern. */
 TEST(a_kernel_that_writes_nothing_is_seen) {
 #if defined(M_PERTURB) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
     static const op_case row = { .name = "lazy", .build = build_lazy, .in = { ANY(3, 5) } };

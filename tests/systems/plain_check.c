@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { MOST = 256 }; /* of tests in a case, cases in a suite, suites in a runner */
+enum { MOST = 256 }; /* tests in a case, cases in a suite, and suites in a runner */
 
 struct TCase {
     const char *name;

@@ -12,7 +12,7 @@ TESTS(dataset)
 
 #define WORDS "ein haus\ta house\nzwei hunde\ttwo dogs\nein hund\ta dog\n"
 
-/* Options for the first file, with pairs held out from the second. */
+/* Options that train on the pairs of the first file, and validate with those of the second. */
 static dataset_options of_files(void) {
     return (dataset_options){ .text_task = -1,
                               .train = { path[0] },
@@ -52,7 +52,8 @@ TEST(held_pairs_keep_their_lines) {
     remove_folder();
 }
 
-/* A file that was never opened is not closed: descriptor 0 belongs to others. */
+/* dataset_free does not close a file that was never opened. Descriptor 0, which its fields would
+ * name, belongs to others. */
 TEST(nothing_held_back_closes_nothing) {
     dataset m;
     make_files();

@@ -1,6 +1,6 @@
 /* tests/tools/test_text_tasks.c - the tasks of sums and dates, whose lines are generated: they are
  * right, differ between the streams of training and evaluation, and are the same everywhere. */
-#include "tools/sources/text_tasks.c" /* tested from inside: how each way writes a day */
+#include "tools/sources/text_tasks.c" /* to test its static functions, which write a date */
 
 #include <time.h>
 

@@ -135,7 +135,7 @@ static const struct {
     { GPT2 "--counts --tokens < /dev/null", 2, "--counts prints a number" },
     { "tokenize --tokenizer - < /dev/null", 2, "only one of --tokenizer and --input" },
     { "echo a | " GPT2 "> /dev/full", 1, "No space left" },
-    /* the program waits for the second line when it can't write the first */
+    /* The program can't write the first line while it waits for the second. */
     { "(echo a; sleep 0.2; echo b) | " GPT2 "> /dev/full", 1, "No space left" },
     { "echo a | " GPT2 "--json > /dev/full", 1, "No space left" },
 };

@@ -478,7 +478,8 @@ TEST_ROWS(resumed_training_is_the_same_training, 2) {
     ck_assert_msg(same_files("whole.safetensors", "parts.safetensors"), "%s", result.out);
 }
 
-/* With a schedule without end, the file has no total of steps, and a resume gives the same file. */
+/* If the schedule has no end, the file contains no total of steps. A resumed training gives the
+ * same file. */
 TEST_ROWS(endless_schedules_resume_to_the_same_file, 2) {
     static const char *const lines[] = { "train --task copy --batch-size 2",
                                          "train --train pairs.tsv --warmup 1" };

@@ -26,7 +26,7 @@ SETUP(make_text, leave_folder)
 
 enum { WINDOW = 60, ROWS = 8, TAKEN = 9, SPANS = 3 };
 
-/* The dataset stays where it is opened, because its windows point into it. */
+/* Opens the dataset at m. It may not be moved afterwards, because its windows point into it. */
 static void open_spans(dataset *m, uint64_t seed) {
     char message[256] = "";
     const source_options o = { .running = { .text = "text",

@@ -421,7 +421,8 @@ TEST(alignments_lose_the_same_lines) {
     expect(0);
 }
 
-/* A line without TAB has no empty side: the printed command keeps it, and it is refused. */
+/* A line without TAB has no empty side, so the printed command keeps it. train then refuses the
+ * line. */
 TEST(the_printed_command_keeps_what_is_no_pair) {
     ok("printf 'a\\tb\\nc d\\n\\te\\n' > f");
     run("tac f | train --train -");

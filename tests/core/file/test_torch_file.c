@@ -203,7 +203,7 @@ TEST_ROWS(what_no_state_dict_needs_is_refused_by_name, COUNT_OF(refused_pickles)
     free(b.data);
 }
 
-/* A valid state_dict, written by hand, and an empty one, in both containers. */
+/* A valid state_dict, written by hand, and an empty one are read from both containers. */
 TEST_ROWS(a_state_dict_by_hand_is_read, 2) {
     bytes b = _i ? in_archive(PICKLE(STATE)) : in_old_container(PICKLE(STATE));
     wf_file *f = parse(b);

@@ -227,7 +227,8 @@ static bool drawing(void) {
     return all && length > 0;
 }
 
-/* A picture with the numbers of a leaf, of a result and of its gradient, each in their boxes. */
+/* wf_dot draws a graph with the numbers of a leaf, of a result and of its gradient. Each has its
+ * box. */
 static bool drawing_numbers(void) {
     char message[WF_MESSAGE] = "";
     bool was = faults_pause(true);
@@ -367,8 +368,8 @@ static bool files(void) {
     return !failed;
 }
 
-/* Two plans in one emitted C file: dropout, a value that one plan hands to the other, and weights
- * that are updated. */
+/* wf_emit writes two plans into one C file. They contain dropout, a value that one plan passes to
+ * the other, and weights that are updated. */
 typedef struct emitting_work {
     wf_plan *plans[2];
     char message[256];

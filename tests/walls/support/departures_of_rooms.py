@@ -9,7 +9,8 @@ $N itself), and what it is. Multiply-adds need no row: each of them is made to r
 # tables of f64. Multiply-adds of f32 need no integers.
 OF_F64_ALONE = {"trigonometry.inc", "draw.inc", "multiply_add_far.inc"}
 
-# Multiply-adds of two small terms of f64, whose second rounding shows in one of 2^19 results by estimate, or fewer.
+# Multiply-adds that are changed in f32 alone: in f64, their terms are so small that a second rounding changes an
+# estimated one of 2^19 results, or fewer.
 OF_F32_ALONE = [
     ("attention_softmax.inc", "multiply_add(rounded[i] - ROUND, ALL((real)-LN2_LOW), r[i])"),
     ("math.inc", "FUSED(k, -LN2_LOW, FUSED(k, -LN2_HIGH, x"),
