@@ -90,11 +90,11 @@ fi
 found=$(find core ops nn models tools tests -name '*.[ch]' | sed 's|.*/||' | sort | uniq -d)
 [ -z "$found" ] || fail "two files have one name: $found"
 
-# The examples are what anyone could have written: nothing of the source tree but the installed headers.
+# Anyone must be able to compile the examples, so they include nothing of the source tree but the installed headers.
 found=$(grep -n '#include "' tools/examples/*.[ch]* | grep -vE '"(digits|sentences)\.h"' || true)
 [ -z "$found" ] || fail "an example includes more than is installed: $found"
 
-# A public header is a page of contents: two hundred lines.
+# A public header must be short enough to be read as a whole: it has at most two hundred lines.
 for header in $(sed -n 's/^#include "\(.*\)"$/\1/p' weft.h); do
     [ "$(wc -l < "$header")" -le 200 ] || fail "$header has more than 200 lines"
 done

@@ -13,7 +13,7 @@ mkdir -p "$copy"
 (cd "$source" && cp -R core ops nn models tools tests weft.h weft.hpp meson.build meson_options.txt LICENSE README.md CHANGES.md SECURITY.md .clang-format "$copy")
 cd "$copy"
 
-# Each edit into a file of its own: the path, the text (none: a new file), then the block.
+# Writes each edit into a file of its own: the path, the text (none: a new file), then the block.
 mkdir edits
 awk -v folder=edits '
     FNR == 1 { edit = ""; inside = 0 }
@@ -43,8 +43,8 @@ for edit in edits/*; do
 done
 [ $count -gt 0 ] || { echo "recipes: none found" >&2; exit 1; }
 
-# The build is quick but its programs are slow; warnings are errors, as for any change. Of the
-# programs only those are built that run below.
+# Without optimisation the build is quick, and its programs are slow. Warnings are errors, as for any
+# change. Of the programs only those are built that run below.
 CFLAGS= meson setup build -Dbuildtype=plain -Doptimization=0 -Dkernel-level=1 -Dc_args=-DSMALL_CODE -Dkernels=avx2,neon -Dtests=enabled -Dwerror=true > setup.log 2>&1 ||
     { cat setup.log >&2; exit 1; }
 tools=$(printf 'tools/%s ' train generate graph inspect convert bench tokenize embed describe-ops)

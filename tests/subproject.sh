@@ -80,7 +80,7 @@ cp example.c reader
 awk '/^```meson$/ { on = 1; next } /^```/ { on = 0 } on' "$source/tools/package/README.md" > reader/meson.build
 quietly meson setup --wrap-mode=nofallback reader/build reader
 quietly meson compile -C reader/build
-# The build is quick but its programs are slow: their bits are the same.
+# Without optimisation the build is quick, and its programs are slow, but give the same bits.
 quietly meson setup --force-fallback-for=weft -Doptimization=0 -Dweft:kernel-level=1 -Dweft:kernels=base subproject
 try subproject
 cmp installed.shared subproject.shared

@@ -106,7 +106,7 @@ CALLERS = {
     'wf_allgatherv.receive_at': 'offsets', 'wf_allgather.bytes': 'rows', 'wf_file_find.name': 'text', 'wf_sentencepiece_options.n_pieces': 'count',
     'wf_byte_level_options.n_pieces': 'count', 'wf_trainer_begin.micro_batches': 'size',
 }
-# Structs that are drawn whole, by a function of world.c; of the others, each field by its rule.
+# Structs that a function of world.c draws as a whole. Of other structs, each field is drawn by its rule.
 WHOLE = set('''wf_linear_layer wf_embedding_layer wf_position_layer wf_norm_layer wf_group_norm_layer
     wf_batch_norm_layer wf_mha_layer wf_feed_forward_layer wf_encoder_block wf_decoder_block wf_conv_layer
     wf_recurrent_cell wf_recurrent_layer wf_generation'''.split())

@@ -72,7 +72,8 @@ static const char *const hostile[] = {
     "aaa",
 };
 
-/* Scripts, marks, symbols, emoji, private and unassigned code points. */
+/* Groups of code points from which lines are drawn: scripts, marks, symbols, emoji, private and
+ * unassigned code points. */
 static const struct {
     int32_t first, last;
 } groups[] = { { 0x20, 0x7E },       { 0x1, 0x1F },        { 0x80, 0x24F },

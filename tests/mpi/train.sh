@@ -1,5 +1,5 @@
 #!/bin/sh
-# tests/mpi/train.sh - training over MPI, on this machine: the files of one process; what ends all is told.
+# tests/mpi/train.sh - training over MPI, on this machine, writes the files of one process, and says why all ranks end.
 #
 # usage: train.sh build/tests/mpi-collectives build/tools      prints what it tried; exits 1 at the first that is wrong.
 set -eu

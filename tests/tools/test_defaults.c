@@ -154,7 +154,8 @@ TEST(positions_fit_the_model) {
     assert_setting("positions", "sinusoidal");
 }
 
-/* Letters and phonemes: each side has its own kind of token, in the file too. */
+/* For words and their sounds, train chooses a kind of tokens for each side by itself, and stores
+ * both in the file. */
 TEST(each_side_has_its_tokens) {
     run("%s > pairs", kinds[0].lines);
     run("train --train pairs " TINY "--lr-steps 6 --max-steps 6 -o whole");

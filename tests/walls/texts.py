@@ -167,7 +167,7 @@ def learn(wall, text, place, end, tokenizer, how):
     return None if b"raise --" in run.err else "exit code 1: %s" % run.err[:200]
 
 
-# ---- files that are none, and what stands at their ends
+# ---- whole files: empty ones, ones that are no pairs, and unusual beginnings and ends
 
 def whole_files():
     bom = b"\xef\xbb\xbf"

@@ -108,8 +108,8 @@ TEST(a_file_says_what_it_is) {
 
 /* ---- a resume takes a checkpoint ----------------------------------------------------------- */
 
-/* The file of the best weights is not resumed, of trainings with and without averaged weights and
- * moments: neither with its kind in the metadata nor without it, as older versions wrote files. */
+/* train does not resume a file of the best weights, of trainings with and without averaged weights
+ * and moments. Its metadata may name its kind, or lack it, as in files of older versions. */
 TEST_ROWS(weights_alone_are_not_resumed, 4) {
     static const char *const options[] = { "", "--ema 0.9 ", "--optimizer sgd --momentum 0 ",
                                            "--optimizer sgd --momentum 0 --ema 0.9 " };
