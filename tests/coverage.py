@@ -34,7 +34,8 @@ class File:
         if len(branches) == len(have):
             branches = [a or b for a, b in zip(have, branches)]
         if len(branches) != len(have) or not have:
-            # Copies differ in their branches: the one that was reached best speaks for all.
+            # Copies of a line differ in their branches: the copy of which most were reached
+            # counts.
             share = lambda flags: sum(flags) / len(flags) if flags else -1
             branches = max(branches, have, key=share)
         if branches:

@@ -20,7 +20,7 @@ if [ "${RUN:-yes}" = yes ]; then
     for isa in base avx2 neon; do
         WEFT_ISA=$isa $folder/tests/weft-tests products panels >&2 || [ $? = 77 ]
     done
-    # The walls whose programs live to write down what they reached: not those that kill.
+    # Only the walls whose programs end by themselves: a program that is killed writes no counts.
     meson test -C $folder --no-rebuild -t 4 outputs texts mutants faults >&2 || true
 fi
 python3 tests/coverage.py $folder "$@"

@@ -46,7 +46,8 @@ most=1000 # lines of a model
 
 # ---- models ----------------------------------------------------------------------------------------
 
-# Pairs in which a word has another name, and the first two change places.
+# Writes pairs of sentences: each target has a translation of each word, and the first two words
+# are exchanged.
 write_pairs() {
     awk 'BEGIN {
         split("der ein Hund Mann Garten läuft schläft im roten kleinen Haus und", source, " ")
@@ -81,7 +82,8 @@ write_lines() {
     printf '1\n6\n20\n' > training.lines
 }
 
-# emit_model NAME FILE WEIGHTS OPTIONS...: its C file, what generate answers, and this machine's answers
+# emit_model NAME FILE WEIGHTS OPTIONS...: writes NAME.c, the outputs of generate, and the answers
+# of the program on this machine
 emit_model() {
     name=$1 file=$2 weights=$3
     shift 3
@@ -90,8 +92,8 @@ emit_model() {
         answer_here "$name"
 }
 
-# emit_batch NAME N ALONE FILE WEIGHTS OPTIONS...: such a file for N lines at once. First it answers them one by one, then N at
-# once, both with the scores of the file ALONE.
+# emit_batch NAME N ALONE FILE WEIGHTS OPTIONS...: emits a file for N lines at once. Its program
+# answers the lines one by one, and then N at once: both times with the scores of the file ALONE.
 emit_batch() {
     name=$1 n=$2 alone=$3
     shift 3
@@ -111,7 +113,8 @@ train_model() {
     "$tools/train" "$@" --seed 1 --threads 1 --quiet --overwrite -o "$name" > /dev/null
 }
 
-# The training begins anew in C; its last files are those that train writes.
+# The emitted training begins anew. After each number of updates, the file that it saves must be
+# the one that train writes then.
 make_training() {
     small='--task copy --valid-size 0 --d-model 16 --heads 2 --layers 1 --d-ff 32 --batch-size 8'
     for last in $(cat training.lines); do
@@ -123,8 +126,9 @@ make_training() {
     answer_here training
 }
 
-# The plans of a program, by its sources, in one process: others would change its weights between runs. A program of C++ is left
-# out where no compiler is.
+# record_program NAME COMPILER SOURCES...: records the plans of a program. It runs with the
+# argument 1, in one process, because with several the weights would change between recorded runs.
+# Without a compiler for C++, a program in C++ is left out.
 record_program() {
     name=$1 compiler=$2
     shift 2
@@ -150,7 +154,7 @@ make_models() {
     text='--d-model 32 --heads 4 --layers 2 --d-ff 64 --max-len 24 --batch-size 16 --max-steps 200'
     cd "$out"
     write_pairs && write_lines || return 1
-    # The sizes of a model of the copy task as train chooses them.
+    # The model copy has the sizes that train chooses for the copy task.
     train_model copy --task copy --max-steps 300 --valid-size 0 &&
         emit_model copy copy f32 --max-length 20 && emit_model copy8 copy int8 --max-length 20 &&
         train_model small --task copy --d-ff 96 --valid-size 0 && emit_model small8 small int8 --max-length 20 &&
@@ -169,7 +173,8 @@ make_models() {
 
 # ---- steps of a way --------------------------------------------------------------------------------
 
-# alone SYMBOLS NM CC...: each file as an object, some at several levels; the only undefined symbols match SYMBOLS
+# alone SYMBOLS NM CC...: compiles each file to an object, some at several levels; undefined
+# symbols must match SYMBOLS
 alone() {
     symbols=$1 nm=$2
     shift 2
@@ -184,7 +189,7 @@ alone() {
     ran="alone"
 }
 
-# answers NAME: the file $folder/got has this model's answers to the first $most lines
+# answers NAME: the file $folder/got must have this model's answers to the first $most lines
 answers() {
     head -n "$most" "$out/$1.expected" > "$folder/expected"
     head -n "$most" "$out/$1.answers" > "$folder/answers"
@@ -218,7 +223,7 @@ foreign() {
     alone "$symbols" "$prefix-nm" "$prefix-gcc" "$@" && hosted "$emulator" "$prefix-gcc" "$@" -O2 -static
 }
 
-# The x87 unit computes other bits, so a file for it does not let itself be compiled.
+# The x87 unit computes other bits, so the compiler must refuse an emitted file for it (#error).
 i386_way() {
     foreign i686-linux-gnu '' '__u?(div|mod|divmod)di[34]|_GLOBAL_OFFSET_TABLE_|__x86.*' -msse2 -mfpmath=sse || return
     ! i686-linux-gnu-gcc -c "$out/copy.c" -o "$folder/x87.o" 2> "$folder/said" && grep 'other bits' "$folder/said" &&
@@ -228,7 +233,8 @@ i386_way() {
 # Flags by which unused functions are left out, and code is small.
 for_size='-Os -ffunction-sections -fdata-sections -Wl,--gc-sections'
 
-# told NAME: the sizes of this model's program, and what it said
+# told NAME: adds to $sizes those of this model's program, and what it printed; a program that is
+# too large fails
 told() {
     bytes=$(arm-none-eabi-size "$folder/$1.elf" | awk 'NR == 2 { print $1 + $2 }')
     sizes="$sizes; $1: $bytes bytes of flash, $(memory_of "$1") of memory, $(cat "$folder/said")"
@@ -266,7 +272,8 @@ cortex() {
 wasm_way() {
     need clang wasm-ld node || return 77
     flags='--target=wasm32 -O3 -ffreestanding -nostdlib'
-    # nm does not read such objects. The linker refuses undefined symbols, and wasm.js imports.
+    # nm does not read objects of WebAssembly. Instead, the linker refuses undefined symbols, and
+    # wasm.js refuses imports.
     alone none true clang --target=wasm32 || return 1
     for extra in '' -msimd128; do
         for name in $models $plans; do

@@ -38,7 +38,7 @@ for standard in c11 c17 c2x; do
     compile gcc $standard *.c
     compile clang $standard *.c
 done
-# C's initialisers leave fields out; of all these compilers only g++ finds that odd.
+# C's initialisers leave fields out; of all these compilers only g++ warns of that.
 compile g++ c++17 -Wno-missing-field-initializers -x c++ *.c
 compile clang++ c++17 -x c++ *.c
 for standard in c++17 c++20; do

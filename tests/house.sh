@@ -28,20 +28,21 @@ found=$(grep -nE '(^|[^a-z_])(abort|exit|_exit|quick_exit|perror|printf|puts|put
 found=$(grep -nwE 'stdout|stderr' $runs | grep -vE "$comment" || true)
 [ -z "$found" ] || fail "the library knows where to print: $found"
 
-# A stream in memory loses characters when memory is short, and tells only those who ask.
+# A stream in memory loses characters when memory is short, and reports that only if it is asked.
 found=$(grep -nE '(open_memstream|fmemopen) *\(' $sources || true)
 [ -z "$found" ] || fail "a stream in memory: $found"
 
-# Numbers in files do not depend on the locale: core/base/number.c reads and writes them. Messages may; the
-# programs write with printf what no program sets the locale for.
+# Numbers in files do not depend on the locale: core/base/number.c reads and writes them. Numbers
+# in messages may. The programs print with printf, because no program sets a locale.
 found=$(grep -nE '\<(strto(d|f|ld)|atof|setlocale|uselocale|newlocale) *\(' $library $programs |
     grep -v '^core/base/number\.c:' || true)
 [ -z "$found" ] || fail "a number read by the locale, or the locale set: $found"
 found=$(grep -nE 'printf *\(.*%[-+ #0-9.*]*l?[aefgAEFG]' $sources | grep -vE '^core/base/number\.c:|^models/emit/(plain|program)/|message' || true)
 [ -z "$found" ] || fail "a real number written by the locale: $found"
 
-# The programs write and speak through one place each: a file is written by output.c, or is the log; what people are
-# told is cleaned by terminal.c.
+# Only a few files of the programs create files or write to stderr: the arguments of only() name
+# them. output.c replaces a file as a whole, and terminal.c replaces control characters in
+# messages.
 only() { # PATTERN SENTENCE FILES...: nowhere but in these
     pattern=$1 sentence=$2
     shift 2
@@ -55,7 +56,9 @@ only 'O_CREAT|fopen\([^)]*"[wa]|rename\(|mkstemp' 'a file is made elsewhere than
 only '(fprintf|fputs|fputc|fwrite|puts)\(.*stderr|perror|vfprintf' 'stderr is written to elsewhere' \
     terminal options report progress generate_output convert embed
 only '\<open\([^)]*O_RDONLY|inflate' 'text is opened elsewhere than in text_input.c' text_input output
-# The main that a learner's code is linked into, and that of the manual's examples, have neither options nor files.
+# Every program begins with terminal_open, and checks which files it uses. Excepted are the main
+# into which a learner's code is linked, and that of the manual's examples, which have neither
+# options nor files.
 for main in $(grep -l '^int main' $programs | grep -vE '^tools/(learn/lesson_main|docs/describe_ops)\.c$'); do
     sed -n '/^int main/,/^}/p' "$main" | grep -m 1 '(.*);$' | grep -q terminal_open ||
         fail "$main does not begin with terminal_open"
@@ -63,7 +66,7 @@ for main in $(grep -l '^int main' $programs | grep -vE '^tools/(learn/lesson_mai
         fail "$main does not check which files it uses"
 done
 
-# One mechanism for each thing, in one file. The kernels read vectors of what these read one of.
+# One mechanism for each thing, in one file. Kernels are excepted, because they work on vectors.
 once() { # FILES PATTERN SENTENCE: nowhere but in these files
     found=$(grep -nE "$2" $library $programs | grep -vE "$comment" | grep -vE "^($1):" || true)
     [ -z "$found" ] || fail "$3: $found"
@@ -87,34 +90,35 @@ fi
 found=$(find core ops nn models tools tests -name '*.[ch]' | sed 's|.*/||' | sort | uniq -d)
 [ -z "$found" ] || fail "two files have one name: $found"
 
-# The examples are what anyone could have written: nothing of the source tree but the installed headers.
+# Anyone must be able to compile the examples, so they include nothing of the source tree but the installed headers.
 found=$(grep -n '#include "' tools/examples/*.[ch]* | grep -vE '"(digits|sentences)\.h"' || true)
 [ -z "$found" ] || fail "an example includes more than is installed: $found"
 
-# A public header is a page of contents: two hundred lines.
+# A public header must be short enough to be read as a whole: it has at most two hundred lines.
 for header in $(sed -n 's/^#include "\(.*\)"$/\1/p' weft.h); do
     [ "$(wc -l < "$header")" -le 200 ] || fail "$header has more than 200 lines"
 done
 
-# The programs use what is installed, and these private headers: *_internal.h is for the rooms of the library and the programs.
+# The programs include installed headers and these private ones. *_internal.h is for other rooms of the library and for the programs.
 private='(core|ops|nn|models)/[a-z_]*_internal\.h|core/base/(caches|clock|memory|random|utf8)\.h|core/file/(crc32|json|lfs|loader)\.h|models/choices\.h|ops/base/scalars\.h'
 public=$(sed -n 's/^#include "\(.*\)"$/\1/p' weft.h | tr '\n' '|')
 found=$(grep -nE '#include "(core|ops|nn|models)/' $programs | grep -vE "\"($public$private)\"" || true)
 [ -z "$found" ] || fail "a program includes a private header of the library: $found"
 
-# Undefined symbols: the C library, its maths and threads, and the compiler's runtime. A sanitizer adds its own.
+# Undefined symbols may come from the C library, its maths and threads, and the compiler's runtime. A sanitizer adds its own.
 known='GLIBC|GCC_|_ITM_|__gmon_start__|__cxa_finalize|__asan|__ubsan|__tsan|__lsan|__sanitizer|__odr_asan'
 found=$(nm -D --undefined-only "$shared" | awk '{print $NF}' | grep -vE "@($known)|^($known)" || true)
 [ -z "$found" ] || fail "undefined symbols from elsewhere: $found"
 exported=$(nm -D --defined-only "$shared" | awk '$2 ~ /[TDRBVW]/ {print $3}')
 found=$(echo "$exported" | grep -vE '^wf_|^_init$|^_fini$|^(__start_|__stop_|__asan|__odr_asan|__tsan|__ubsan)' || true)
 [ -z "$found" ] || fail "exported without the prefix wf_: $found"
-# An archive hides nothing: a program with a graph_add of its own must not meet another one there.
+# An archive hides no symbols: a function graph_add of a program must not clash with one of the
+# library.
 found=$(nm --defined-only --extern-only "$archive" | awk 'NF == 3 { print $3 }' | grep -vE '^wf_|^__(asan|odr_asan|tsan|ubsan)' || true)
 [ -z "$found" ] || fail "in the archive without the prefix wf_: $found"
 
-# weft.h names every header that declares something public, and so it is installed. Each compiles alone, as C17 and as
-# C++17; as what else, tests/install.sh tries.
+# weft.h includes every header that declares something public, so that the header is installed.
+# Each header compiles alone, as C17 and as C++17; tests/install.sh tries other languages.
 headers=$(sed -n 's/^#include "\(.*\)"$/\1/p' weft.h)
 for header in $(grep -l 'WF_API' $(echo "$library" | grep '\.h$')); do
     echo "$headers" | grep -qx "$header" || fail "weft.h does not include $header, which declares something public"
@@ -131,7 +135,8 @@ done
 # The headers of ops: a contents page, and a header for each section.
 ops=$(echo ops/ops.h; sed -n 's/^#include "\([a-z_]*\.h\)"$/ops\/\1/p' ops/ops.h)
 
-# Every public function of core, ops and nn is tried with what nobody means; but what is for use inside a call.
+# test_extremes.c calls every public function of core, ops and nn with extreme arguments, except
+# those that an op's own functions call.
 inside='wf_(fail|show|set_shape|same_shape|broadcast_shapes|view_[a-z]+)'
 tried=$(cat tests/core/record/test_extremes.c tests/core/record/extremes_*.inc
     sed -nE 's/^(UNARY|BINARY|COMPARE|STEP)\(([a-z_0-9]+),.*/wf_\2/p' ops/elementwise/*.inc)
@@ -140,7 +145,8 @@ for function in $(cat core/graph.h core/tensor.h core/run.h core/lend.h core/op.
     echo "$tried" | grep -qE "(^|[^a-z_])$function([^a-z_0-9]|\$)" || fail "tests/core/record/extremes_*.inc has no row for $function"
 done
 
-# Each function that records is given a spoilt tensor in the place of each operand. (Layers are named by their path.)
+# test_constructors.c gives each function that records a node a spoilt tensor in place of each
+# operand. Functions of layers are left out, because their errors begin with the layer's path.
 constructors=$(cat tests/core/record/constructors.inc
     sed -nE 's/^(UNARY|BINARY|COMPARE|STEP)\(([a-z_0-9]+),.*/ROW(\2, /p' ops/elementwise/*.inc)
 for function in $(cat $ops nn/loss.h nn/attention.h | tr '\n' ' ' | grep -oE 'WF_API [^;]*;' |
@@ -149,7 +155,8 @@ for function in $(cat $ops nn/loss.h nn/attention.h | tr '\n' ' ' | grep -oE 'WF
     echo "$constructors" | grep -q "^ROW($function, " || fail "tests/core/record/constructors.inc has no row for $function"
 done
 
-# A function that takes an axis, or a set of axes, is given the other one.
+# test_axes.c gives each function that takes an axis a set of axes, and each that takes a set an
+# axis.
 for function in $(cat $ops nn/*.h | tr '\n' ' ' | grep -oE 'WF_API [^;]*;' |
     grep -E '(uint32_t axes|int (axis|a|b|from|to)\>|int \*order)' | sed -nE 's/^[^(]*[ *](wf_[a-z0-9_]+)\(.*/\1/p'); do
     grep -qE "(^|[^a-z_])$function\(" tests/ops/test_axes.c || fail "tests/ops/test_axes.c has no row for $function"
@@ -163,7 +170,7 @@ for page in $(find . -name '*.md' ! -path './build*' ! -path './.git/*' ! -path 
     done
 done
 
-# Suites that scripts name are there, and none runs twice.
+# Suites that scripts name exist, and tests/suites.inc names none twice.
 twice=$(sed -nE 's/^(SUITE|ROWS)\((.*)\)$/\2/p' tests/suites.inc | sort | uniq -d)
 [ -z "$twice" ] || fail "tests/suites.inc names a suite twice: $twice"
 for line in $(grep -hE '^(SUITE|ROWS)' tests/few/*_suites.inc); do
@@ -173,12 +180,13 @@ for suite in $(sed -nE "s/^(emulated|without_files|slow|long)='(.*)'/\2/p; s/^ *
     grep -qxE "(SUITE|ROWS)\($suite\)" tests/suites.inc || fail "a script runs the suite $suite, which is not there"
 done
 
-# Comments are understood at first reading, and a debugger can stop at each effect.
+# words.py finds comments that are hard to understand, and statements within which a debugger
+# cannot stop.
 if command -v python3 > /dev/null; then
     python3 tests/words.py . || fail "comments or statements are written as tests/words.py says they are not"
 fi
 
-# core stays small. Lines of code: without blank lines and comments.
+# core stays small. Blank lines and comments do not count as lines of code.
 code_lines() {
     cat "$@" | awk '
         { line = $0; code = "" }

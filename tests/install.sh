@@ -27,13 +27,13 @@ grep -q '^loss ' output || fail "the example printed no loss"
 awk '/^loss / { if (!n++) first = $2; last = $2 } END { exit !(last < first / 10) }' output ||
     fail "the example did not learn"
 
-# So does the op in the comment of custom.h: what it says of an op of one's own is true.
+# The program in the comment of custom.h, which defines an op, compiles, and its gradient is right.
 sed -n '/^ \* *This is a complete op/,/\*\/$/s/^ \*     //p' "$prefix/include/weft/ops/custom.h" > own_op.c
 grep -q '^int main' own_op.c || fail "ops/custom.h holds no program"
 ${CC:-cc} -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror -std=c17 own_op.c ${WEFT_TEST_CFLAGS:-} $flags -lm -o own_op
 LD_LIBRARY_PATH=$libraries ./own_op | grep -q 'error below 1e-8' || fail "the gradient of the op in custom.h is wrong"
 
-# Each header alone, for every compiler and language there is.
+# Each header compiles alone, in every language of every compiler that is here.
 headers=$(cd "$prefix/include" && find weft -name '*.h' | sort)
 echo "$headers" | grep -qx weft/weft.h || fail "weft/weft.h is not installed"
 n=0
@@ -41,7 +41,7 @@ for header in $headers; do
     n=$((n + 1))
     printf "#include <%s>\ntypedef int not_empty;\n" "$header" | tee "header$n.cc" > "header$n.c"
 done
-# with COMPILER STANDARD: the headers of that language
+# with COMPILER STANDARD: compiles the headers in that language
 with() {
     command -v "$1" > /dev/null || return 0
     case $2 in *++*) files=*.cc ;; *) files=header*.c ;; esac
@@ -73,7 +73,8 @@ int main(void) {
     return !drawn || strcmp(text, "7") || strcmp(wf_version(), WF_VERSION);
 }
 END
-# With the CMake of tools/package, shared and static; no weft is taken for 99.0.
+# The example for CMake in tools/package builds with the shared and with the static library.
+# find_package does not accept weft as version 99.0.
 if command -v cmake > /dev/null; then
     for kind in weft weft_static; do
         mkdir "$kind"
@@ -120,8 +121,9 @@ for tool in train generate graph inspect convert tokenize embed; do
     "$(find "$prefix" -name "weft-$tool" -type f)" --version > /dev/null || fail "weft-$tool is not installed"
 done
 
-# What is installed of manual pages and completions is what the programs print, and all that the pages refer to is there.
-# mandoc looks for other pages in the system's folder alone: that they are there is asked here.
+# The installed manual pages and completions are those that the programs print, and the pages that
+# they refer to exist. mandoc looks for such pages in the system's folder alone, so this script
+# looks for them.
 share=$prefix/share
 man=$(find "$prefix" -name man7 -type d)
 man=${man%/man7}

@@ -28,7 +28,7 @@ done > "$folder/commands"
 
 while read -r page program words; do
     commands=$((commands + 1))
-    # It is built where there is an MPI, and has the options of train.
+    # train-mpi is built only where there is an MPI, and has the options of train.
     [ "$program" != train-mpi ] || program=train
     [ -e "$folder/$program" ] || "$tools/$program" --help > "$folder/$program" 2> /dev/null ||
         { echo "pages: $page runs $program, which is not there" >&2; bad=1; continue; }

@@ -13,10 +13,10 @@ trap 'rm -rf "$folder"' EXIT
 cd "$folder"
 fail() { echo "pictures: $*" >&2; exit 1; }
 
-# texts PICTURE: what a reader can read in it, without the weights in its cells.
+# texts PICTURE: prints the texts in the picture, sorted, without the weights in its cells.
 texts() { grep -o '<text[^>]*>[^<]*' "$1" | grep -v 'class="value' | sed 's/<text[^>]*>//' | sort; }
 
-# same NAME: the texts of NAME in the README and here.
+# same NAME WHY: the picture NAME of the README must have the texts of the one that was drawn here.
 same() {
     texts "$source/tools/pictures/$1" > old
     texts "$1" > new
@@ -30,7 +30,7 @@ echo '1 2 3 4 5 6 7 8 9 10' |
 [ "$(cat output)" = '1 2 3 4 5 6 7 8 9 10' ] || fail "the model has not learned to copy: $(cat output)"
 same heatmap.svg 'run tools/quickstart.sh and copy quickstart/attention-heatmap.svg'
 
-# Each example has one, and gives the same bits everywhere.
+# Each example has a picture, and gives the same bits everywhere.
 python=$(command -v python3) && {
     "$python" "$source/tools/pictures/draw_examples.py" "$source" "$tools/.." examples > left
     for example in "$source"/tools/examples/*.c "$source"/tools/examples/*.cpp; do

@@ -13,7 +13,7 @@ mkdir -p "$copy"
 (cd "$source" && cp -R core ops nn models tools tests weft.h weft.hpp meson.build meson_options.txt LICENSE README.md CHANGES.md SECURITY.md .clang-format "$copy")
 cd "$copy"
 
-# Each edit into a file of its own: the path, the text (none: a new file), then the block.
+# Writes each edit into a file of its own: the path, the text (none: a new file), then the block.
 mkdir edits
 awk -v folder=edits '
     FNR == 1 { edit = ""; inside = 0 }
@@ -43,7 +43,8 @@ for edit in edits/*; do
 done
 [ $count -gt 0 ] || { echo "recipes: none found" >&2; exit 1; }
 
-# Built fast rather than to be fast, but as strictly as any change; and of the programs only those that run below.
+# Without optimisation the build is quick, and its programs are slow. Warnings are errors, as for any
+# change. Of the programs only those are built that run below.
 CFLAGS= meson setup build -Dbuildtype=plain -Doptimization=0 -Dkernel-level=1 -Dc_args=-DSMALL_CODE -Dkernels=avx2,neon -Dtests=enabled -Dwerror=true > setup.log 2>&1 ||
     { cat setup.log >&2; exit 1; }
 tools=$(printf 'tools/%s ' train generate graph inspect convert bench tokenize embed describe-ops)
@@ -52,7 +53,7 @@ shared=$(basename "$(readlink -f build/libweft.so)")
 ninja -C build "$shared" tests/recipe-tests $tools > build.log 2>&1 || { grep -A 8 -E 'error|FAILED' build.log >&2; exit 1; }
 export WEFT_TOOLS=$PWD/build/tools
 build/tests/recipe-tests --jobs 2
-# The model that was added is trained, resumed and run, with the flag that was.
+# The model that was added is trained with the flag that was added, resumed and run.
 cd "$WEFT_TOOLS"
 ./train --arch bigram --task copy --lr-floor 1e-4 --max-steps 20 --valid-size 0 --quiet -o bigram.safetensors
 ./train --resume --max-steps 30 --valid-size 0 --quiet -o bigram.safetensors
@@ -60,7 +61,8 @@ cd "$WEFT_TOOLS"
 printf '5 6 7\n' | ./generate --model bigram.safetensors --beam 2 --quiet
 ./graph --model bigram.safetensors > bigram.dot
 ! ./graph --model bigram.safetensors --of attention > bigram.dot || exit 1
-# So is one on the kind of data that was added, by one process and by two: the same file.
+# A model is trained on the kind of data that was added, by one process and by two, which must
+# write the same file.
 ./train --task successor --max-steps 20 --valid-size 60 --quiet -o one.safetensors
 ./train --task successor --max-steps 20 --valid-size 60 --quiet --processes 2 -o two.safetensors
 cmp one.safetensors two.safetensors

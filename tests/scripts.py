@@ -44,7 +44,7 @@ def keeps_model(source):
         for program in ('graph', 'generate'):
             (folder / 'build/tools' / program).write_text('#!/bin/sh\n')
         model, unfinished = (folder / 'quickstart' / name for name in ('copy.safetensors', 'copy.new.safetensors'))
-        # the model that is there, an unfinished one, how training ends, the model afterwards
+        # text of the old model, text of an unfinished one, exit code of train, text of the model afterwards
         for before, part, code, after in ((None, None, 130, None), (None, 'part', 0, 'part resumed'), (None, None, 0, ' new'),
                                           (None, 'done', 1, 'done'), ('old', None, 0, 'old')):
             model.unlink(missing_ok=True)

@@ -52,7 +52,8 @@ if add_languages('cpp', native: false, required: false)
 endif
 END
 
-# try WAY: the five programs of the build folder WAY build, and run; the static ones without a library beside them.
+# try WAY: builds and runs the programs of the build folder WAY; static ones must not need the
+# shared library.
 try() {
     quietly meson compile -C "$1"
     for kind in '' -shared -static; do quietly "$1/version$kind"; done
@@ -79,7 +80,7 @@ cp example.c reader
 awk '/^```meson$/ { on = 1; next } /^```/ { on = 0 } on' "$source/tools/package/README.md" > reader/meson.build
 quietly meson setup --wrap-mode=nofallback reader/build reader
 quietly meson compile -C reader/build
-# Built fast rather than to be fast: the bits are the same.
+# Without optimisation the build is quick, and its programs are slow, but give the same bits.
 quietly meson setup --force-fallback-for=weft -Doptimization=0 -Dweft:kernel-level=1 -Dweft:kernels=base subproject
 try subproject
 cmp installed.shared subproject.shared

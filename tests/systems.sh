@@ -33,8 +33,9 @@ strict='-Wall -Wextra -Wpedantic -Wshadow -Werror'
 all_ways='gcc-O0 gcc-O1 gcc-O2 gcc-O3 gcc-Os clang-O0 clang-O1 clang-O2 clang-O3 clang-Os gcc-fortify2 gcc-fortify3
     clang-fortify2 clang-fortify3 gcc-c2x clang-c2x gcc-O1-all clang-O1-all musl i386 aarch64 s390x valgrind analyze'
 
-# Whole trainings, and what measures time, say nothing new about a compiler. Nor do, after -O2, the programs hundreds of
-# times, and the kernels: these are at -O3 always.
+# Suites that are left out: with any compiler those that train for long or measure time ($slow);
+# with all but -O2 also those that run the programs hundreds of times, and the kernels, which are
+# always compiled at -O3 ($long).
 slow='draws learning bench'
 long="$slow train_text generate convert model_faults steps kernels"
 every=$(sed -nE 's/^(SUITE|ROWS)\((.*)\)$/\2/p' "$root/tests/suites.inc")
@@ -43,7 +44,8 @@ without() { # without LIST: the suites that are not in it
         case " $* " in *" $suite "*) ;; *) echo "$suite" ;; esac
     done
 }
-# What says the most in the time that an emulator takes; and of it, what reads no files.
+# An emulator is slow, so it runs the suites that say the most; where it cannot use files, only
+# those of them that need none.
 emulated='init pool file load graph errors plan rewrite run state misuse ops extents panels gradients nn optim torch text print'
 without_files='init pool graph errors plan rewrite run state misuse extents panels gradients nn optim print'
 refusal='neither reads nor writes files here'
@@ -97,7 +99,7 @@ cpu = '$2'
 endian = '$3'
 END
     static=-static
-    # The headers of the kernel, which musl has not.
+    # musl does not contain the headers of the kernel, so those of the system are searched last.
     headers=''
     [ "$CC" != musl-gcc ] || headers='-idirafter /usr/include -idirafter /usr/include/x86_64-linux-gnu'
     build -Doptimization="${level:-2}" "-Dc_args=$headers"
@@ -105,7 +107,8 @@ END
 
 # ---- running ---------------------------------------------------------------------------------------
 
-# The programs under their names, whatever machine they are for.
+# wrap_programs: sets $tools to a folder in which the programs run by their names, through the
+# emulator if there is one.
 wrap_programs() {
     tools=$folder/tools
     [ -n "$wrapper" ] || return 0
@@ -129,7 +132,7 @@ suites() {
     return $status
 }
 
-# work KERNELS THREADS: eleven files in $folder/work
+# work KERNELS THREADS: writes eleven files to $folder/work, and their SHA-256 to $folder/sums
 work() {
     files=$folder/work small='--d-model 32 --heads 2 --layers 1 --d-ff 64 --quiet --overwrite'
     mkdir -p "$files"
@@ -150,12 +153,12 @@ work() {
     (cd "$files" && rm -f ./*.best.safetensors sums lines && sha256sum -- * > ../sums)
 }
 
-# newer_source FILE: a source was changed after FILE was written
+# newer_source FILE: succeeds if a source was changed after FILE was written
 newer_source() {
     [ -n "$(cd "$root" && find core ops nn models tools -name '*.[ch]' -newer "$1" | head -n 1)" ]
 }
 
-# same_bits SET THREADS: the files are those of gcc-O2 with base and one thread
+# same_bits SET THREADS: fails unless the files are those of gcc-O2 with base and one thread
 same_bits() {
     if [ "$way-$1-$2" = gcc-O2-base-1 ]; then
         cp "$folder/sums" "$out/sums"
@@ -189,7 +192,7 @@ signature() {
     [ "$(WEFT_ISA=$1 "$tools/bench" signature)" = "$number" ] || { ran="$ran; ANOTHER SIGNATURE with $1"; return 1; }
 }
 
-# Without the work, which takes an emulator long.
+# signatures: compares `bench signature` of each set; `work` would take an emulator long.
 signatures() {
     for set in $(sets_here); do
         signature "$set" || return 1
@@ -211,7 +214,7 @@ programs_run() {
     ran="$ran, README's program"
 }
 
-# Nothing is read or written wrongly: the programs say why not.
+# On this machine the programs must refuse to read and to write files, with a message.
 refuses_files() {
     "$tools/inspect" "$root/tests/data/model_plain.safetensors" > "$out/$way.refused" 2>&1 && return 1
     grep "$refusal" "$out/$way.refused" || return 1
@@ -220,7 +223,7 @@ refuses_files() {
     grep "$refusal" "$out/$way.refused" && [ ! -e "$folder/refused.safetensors" ] && ran="$ran, files are refused with a sentence"
 }
 
-# whole SUITES...: all that is run of a build
+# whole SUITES...: runs the suites and the programs of a build
 whole() {
     # All suites of bits-tests.
     [ -z "$arithmetic" ] || set --
@@ -285,7 +288,7 @@ run_way() {
             wrap_programs
             ran=-Werror
             suites && { [ -z "$arithmetic" ] || signatures; } ;;
-        # gcc cannot unroll some loops there and has no name for that warning.
+        # gcc cannot unroll some loops for s390x, and no option turns off its warning about that.
         s390x) werror=false; foreign s390x-linux-gnu-gcc s390x big qemu-s390x || return
             wrap_programs; ran='warnings allowed'; suites $without_files && readme && refuses_files ;;
         valgrind) valgrind_way ;;

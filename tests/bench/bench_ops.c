@@ -51,7 +51,8 @@ static wf_tensor *max_pool2d(wf_tensor *x, int unused) {
     return wf_max_pool2d(x, &pool_2x2);
 }
 
-/* The forward op runs with it, because that op finds the places of the maxima. */
+/* The gradient of max pooling. Its time includes the forward op, which finds the places of the
+ * maxima. */
 static wf_tensor *max_pool2d_dx(wf_tensor *x, int unused) {
     (void)unused;
     return pulled_back(wf_max_pool2d(x, &pool_2x2), x);
@@ -108,7 +109,7 @@ static wf_tensor *normal_leaf(wf_graph *g, const char *name, int ndim, const int
     return wf_param(g, name, ndim, shape, wf_init_normal(1));
 }
 
-/* Initial values, which are computed only for rows that use the leaf. */
+/* Functions that make initial values. They are called only for rows that use the leaf. */
 
 static int64_t count_of(int ndim, const int64_t *shape) {
     int64_t n = 1;

@@ -32,8 +32,8 @@ void *taken(world *w, size_t bytes, int64_t n) {
 
 /* ---- numbers --------------------------------------------------------------------------------- */
 
-/* No number between 9 and 2^31 - 2: an allocation of that size is small, or too large to
- * succeed. */
+/* Draws an extreme number, never one from 9 to 2^31 - 2, so that an allocation of that size is
+ * small, or too large to succeed. */
 static int64_t extreme(world *w) {
     static const int64_t ends[] = {
         INT64_MIN, INT64_MIN + 1, INT32_MIN,     -9,       -1, 0, 0, 5, 8,

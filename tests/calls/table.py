@@ -34,7 +34,8 @@ BY_HAND = {
         'wf_dense_strides').split(), OF_A_CALL),
 }
 
-# Objects of pools; those that a function frees are made for it.
+# Types whose objects are drawn from pools. For a function that frees its argument, a new object is
+# made.
 POOLS = {
     'wf_tensor': 'tensor', 'wf_graph': 'graph', 'wf_plan': 'plan', 'wf_state': 'state', 'wf_pool': 'pool',
     'wf_file': 'file', 'wf_model': 'model', 'wf_decoder': 'decoder', 'wf_tokenizer': 'tokenizer',
@@ -46,7 +47,7 @@ NUMBERS = {
     'int': 'int', 'int64_t': 'size', 'int32_t': 'id', 'uint32_t': 'bits', 'uint64_t': 'bits', 'unsigned': 'bits',
     'size_t': 'bytes', 'double': 'real', 'float': 'real', 'bool': 'bool', 'wf_init': 'init',
 }
-# By the parameter's name, whatever its type is.
+# Parameters that are drawn by their name, whatever their type is.
 NAMED = {'axis': 'axis', 'axes': 'axes', 'capacity': 'count', 'ndim': 'rank', 'n': 'count'}
 PATHS = {'path', 'folder'}
 LINES = {'line', 'vocabulary', 'codes', 'merges', 'json', 'second'}  # a text with its number of bytes beside it
@@ -59,7 +60,8 @@ ELEMENTS = {
     'const char *': 'bytes_of_text', 'int64_t': 'room_for_sizes', 'double': 'room_for_reals', 'char': 'room',
     'wf_decoded *': 'room_for_decoded', 'wf_decoded': 'room_for_decoded', 'wf_json_token *': 'room_for_json_tokens',
 }
-# How long a list is whose length is no parameter beside it.
+# FUNCTION.PARAMETER: the length of a list whose length no other parameter gives. It is an expression of C, with
+# the arguments a0, a1 and so on.
 ROW, PAIRS = '64', '4096'
 LENGTHS = {
     'wf_permute.order': '8', 'wf_tile.times': '8', 'wf_interpolate.sizes': '8', 'wf_write_part.data': '8 * few(a2)',
@@ -104,7 +106,7 @@ CALLERS = {
     'wf_allgatherv.receive_at': 'offsets', 'wf_allgather.bytes': 'rows', 'wf_file_find.name': 'text', 'wf_sentencepiece_options.n_pieces': 'count',
     'wf_byte_level_options.n_pieces': 'count', 'wf_trainer_begin.micro_batches': 'size',
 }
-# Structs that are drawn whole, by a function of world.c; of the others, each field by its rule.
+# Structs that a function of world.c draws as a whole. Of other structs, each field is drawn by its rule.
 WHOLE = set('''wf_linear_layer wf_embedding_layer wf_position_layer wf_norm_layer wf_group_norm_layer
     wf_batch_norm_layer wf_mha_layer wf_feed_forward_layer wf_encoder_block wf_decoder_block wf_conv_layer
     wf_recurrent_cell wf_recurrent_layer wf_generation'''.split())

@@ -1,6 +1,5 @@
 /* tests/calls/world.c - makes, lends and frees the objects that test_calls.c passes to functions:
- * see world.h.
- *  */
+ * see world.h. */
 #define _XOPEN_SOURCE 700
 #include "world.h"
 #include "models/hf_internal.h"

@@ -21,7 +21,8 @@ static void add(vocabulary *v, const char *text, size_t bytes) {
     free(piece);
 }
 
-/* "<s>", "</s>", all bytes, and both halves of each line and what they make. */
+/* The vocabulary has "<s>", "</s>", a piece for each byte, and for each line of the merges both
+ * halves and the piece that they make. */
 static vocabulary collect(wf_span merges) {
     vocabulary v = { 0 };
     char spelled[CODE_POINT];

@@ -225,7 +225,8 @@ static void judge_vocabulary(const part *parts) {
     unlink(path);
 }
 
-/* An encoder has a configuration of its own, too. */
+/* Reads config.json as that of an encoder, which has a configuration of its own: it is refused with
+ * a message, or is within its bounds. Then the vocabulary is judged. */
 static void judge_encoder(const hf_object *config, const part *parts) {
     char message[WF_MESSAGE] = "";
     const hf_bert_family *family;

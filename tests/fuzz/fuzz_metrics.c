@@ -38,7 +38,7 @@ static void perfect(const char *line, size_t bytes) {
     metrics_free(m);
 }
 
-/* The bytes of the first line, without its '\n'. */
+/* The number of bytes of the first line, without its '\n'. */
 static size_t line_of(const char *at, size_t left) {
     const char *end = memchr(at, '\n', left);
     return end ? (size_t)(end - at) : left;

@@ -8,7 +8,7 @@
 #include "mutator.h"
 #include "ops/ops.h"
 
-/* Every entry that is not loaded has a reason. */
+/* Counts an item, and checks that it has a reason if it was not loaded, and none if it was. */
 static void judge_item(void *user, const wf_load_item *item) {
     ++*(int *)user;
     fuzz_must((item->outcome == WF_LOADED) == !*item->reason);

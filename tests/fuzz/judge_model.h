@@ -33,7 +33,7 @@ static inline bool same_bits(const wf_tensor *a, const wf_tensor *b) {
     return same;
 }
 
-/* Every parameter has the same bits in both models. */
+/* Requires that every parameter has the same bits in both models. */
 static inline void judge_same(const wf_model *a, const wf_model *b) {
     fuzz_must(wf_parameters(a->graph, NULL, NULL, 0) == wf_parameters(b->graph, NULL, NULL, 0));
     for (int i = 0; i < a->own_nodes; i++) {
@@ -42,7 +42,7 @@ static inline void judge_same(const wf_model *a, const wf_model *b) {
     }
 }
 
-/* Moments and averages have the same bits in both optimizers. */
+/* Requires that moments and averages have the same bits in both optimizers. */
 static inline void judge_same_state(const wf_optimizer *o, const wf_optimizer *q) {
     fuzz_must(o->n_moments == q->n_moments && o->n == q->n && !o->averages == !q->averages);
     for (int i = 0; i < o->n; i++) {
@@ -52,7 +52,7 @@ static inline void judge_same_state(const wf_optimizer *o, const wf_optimizer *q
     }
 }
 
-/* An encoder has vectors of lines in place of outputs. */
+/* Computes the vectors of two lines with an encoder, which has no outputs to decode. */
 static inline void judge_vectors(wf_model *m) {
     const int32_t last = (int32_t)m->src_vocab - 1, src[] = { 0, last }, length[] = { 1, 0 };
     float *vectors = calloc(2, (size_t)wf_encoder_of(m)->vectors->shape[1] * sizeof(double));

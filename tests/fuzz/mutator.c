@@ -166,7 +166,7 @@ static void edit_header(mutant *m, buffer *b) {
         case 4:
             text = deep(m), replace(b, (span){ tokens[i].at, 0 }, text, strlen(text));
             break;
-        case 5: /* one character as an escape: the same text */
+        case 5: /* one character is written as an escape, so the text stays the same */
             if (tokens[i].n > 3 && b->at[tokens[i].at] == '"') {
                 size_t at = tokens[i].at + 1 + (size_t)below(m, tokens[i].n - 2);
                 text = mutant_say(m, "\\u%04x", (unsigned)b->at[at]);
@@ -257,7 +257,7 @@ size_t mutate_file(const uint8_t *data, size_t size, uint64_t seed, uint8_t *out
     if (most < 16) return 0;
     wf_file *f = wf_file_parse(data, size);
     m->state = seed, m->pool = pool, m->used = 0, m->n = m->n_meta = 0;
-    int place = below(m, 8); /* mostly what the file says; else its header; else its bytes */
+    int place = below(m, 8); /* 0 to 5: change the entries; 6: the header; 7: bytes of the file */
     if (open_document(m, f)) {
         for (bool more = place < 6; more; more = one_in(m, 3)) mutant_edit(m);
         write_document(m, &b, place == 6 ? 1 + below(m, 2) : 0);

@@ -43,7 +43,7 @@ static inline void line_returns(wf_tokenizer *t, const char *line, size_t bytes)
     free(ids), free(text);
 }
 
-/* Each line of the text, and the whole as one. */
+/* Checks the whole text as one line, and then each of its lines. */
 static inline void lines_return(wf_tokenizer *t, const char *text, size_t bytes) {
     line_returns(t, text, bytes);
     while (bytes) {

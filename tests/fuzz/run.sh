@@ -48,20 +48,22 @@ compile() {
     [ "$object" -nt "$source" ] && [ "$object" -nt "$newest" ] || $CC $flags -I"$root" "$@" -c "$source" -o "$object"
 }
 
-# Loops over every byte, whose comparisons are of counters: to trace them takes half of the time.
+# Files with loops over every byte. Tracing the comparisons of their counters would take half of
+# the time, so it is left out.
 loops='core/file/crc32.c models/text/sentencepiece/spm_trie.c models/text/byte_level/unicode.c'
 tracing() {
     case " $loops ${QUICK:+$1} " in *" $1 "*) echo -fno-sanitize-coverage=trace-cmp ;; esac
 }
 
-# The texts that emitted files are made of, as C: Meson knows how they are written.
+# Writes the C files with the texts of which emitted files are made, by the rules of the Meson
+# build.
 write_texts() {
     [ -e "$out/texts/build.ninja" ] || meson setup "$out/texts" "$root" > "$out/texts.log" || exit 1
     texts=$(ninja -C "$out/texts" -t targets all | sed -n 's/^\([^ ]*\.c\): CUSTOM_COMMAND.*$/\1/p')
     ninja -C "$out/texts" $texts > "$out/texts.log" || exit 1
 }
 
-# The library, the kernels without instrumentation; of the tools what reads.
+# Compiles the library, its kernels without instrumentation, and $tools, the parts of the programs.
 build_library() {
     mkdir -p "$out/objects"
     write_texts
@@ -87,7 +89,8 @@ build_library() {
     rm -f "$out/libweft.a"
     ar rcs "$out/libweft.a" $objects
 }
-# Every part of a program but the one with main, what needs an MPI, and the course, which asks its build for a compiler.
+# The parts of the programs, except files with a main, those that need an MPI, those of bench, and
+# those of the course, whose build must name a compiler.
 tools=$(cd "$root" && find tools -mindepth 2 -name '*.c' ! -name 'plain_*' ! -path '*/bench/*' ! -path '*/learn/*' ! -name '*mpi*' |
     xargs grep -L '^int main(')
 more='tests/fuzz/fuzz_file.c tests/fuzz/mutant.c tests/fuzz/mutator.c tests/support/shortlists.c'
@@ -106,7 +109,7 @@ run_target() {
     [ "$runs" != 0 ] || limit=-1
     longest=65536 more=
     if [ -n "${QUICK:-}" ]; then
-        # A shorter limit would cut the largest seed, which may be the only one that reads well.
+        # -max_len is at least the size of the largest seed: a cut file is rarely valid, and that seed may be the only one.
         longest=$(find "$here/corpus/$1" -type f -exec wc -c {} + | awk '$2 != "total" && $1 > most { most = $1 }
             END { print (most > 2048 ? most : 2048) }') more="-entropic=0 -use_cmp=0"
     fi
@@ -117,7 +120,8 @@ run_target() {
         "$out/corpus/$1" "$here/corpus/$1"
 }
 
-# Words that chance would not find: of its own, or of text.
+# Prints the option that gives libFuzzer a target's dictionary, words that chance would not find:
+# the target's own, or those of texts.
 dictionary() {
     case $1 in
         json | tokenizer | settings | torch_file | hf) echo "-dict=$here/dict/$1.dict" ;;
@@ -125,8 +129,9 @@ dictionary() {
     esac
 }
 
-# The seeds stay; what was found more stands beside them under its hash: from small to large, every
-# one, or every second, third... until there are few enough.
+# Replaces the inputs in corpus/ that were found, which are named by their hash; the seeds stay. Of
+# the merged inputs, sorted by size, it takes each one, or every second, third... so that there are
+# few enough.
 merge_target() {
     rm -rf "$out/merged/$1" "$out/small/$1"
     mkdir -p "$out/merged/$1" "$out/small/$1" "$out/corpus/$1"

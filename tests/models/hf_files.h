@@ -98,7 +98,7 @@ static inline bool write_whole(void *user, const char *name, const void *bytes, 
     return f && fclose(f) == 0 && ok;
 }
 
-/* A writer of files into the folder of the test. */
+/* The writer that puts whole files into the folder of the test. */
 static const wf_hf_writer whole_files = { .put = write_whole, .user = folder };
 
 static inline wf_hf import(const char *from) {

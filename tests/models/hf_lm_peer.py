@@ -303,7 +303,8 @@ def run_trained(build, form, tokens, text, prompts):
         theirs = [tokenizer(line).input_ids for line in lines]
         ours = weft_encode(Weft(build), path, lines)
         ids = sum([tokenizer.bos_token_id, *a] == b for a, b in zip(ours, theirs))
-        # the whole row as a target after no prompt, which weft begins with the start token
+        # weft scores the whole row as a target without a prompt: it puts the start token before
+        # the row
         weft, error = Weft(build), 0.0
         decoder = weft.open(path, 1)
         model.double()

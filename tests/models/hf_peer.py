@@ -350,7 +350,7 @@ def compare_searches(weft, model, file, rng, lines):
     return differ, apart
 
 
-# What transformers is asked for, and the same of weft: models/decode.h.
+# Options of transformers' generate(), and the same options of weft (models/decode.h).
 BEGINNING = (ctypes.c_int32 * 3)(5, 6, 7)
 RULES = {
     "no_repeat_ngram_size 1": (dict(no_repeat_ngram_size=1), dict(no_repeat_ngram=1)),

@@ -28,7 +28,8 @@ MADLAD = dict(GATED, pad_token_id=1, eos_token_id=2, d_kv=16, num_heads=3)
 PLAIN, BEAMS = dict(max_length=28), dict(max_length=28, num_beams=4, length_penalty=0.6, early_stopping=True)
 hf_peer.CLASSES.update(t5=(T5Config, T5ForConditionalGeneration), mt5=(MT5Config, MT5ForConditionalGeneration),
                        umt5=(UMT5Config, UMT5ForConditionalGeneration))
-# Those with "own" have a table of the output of their own; with "sharp" attention chooses one key; "old" is transformers 4.
+# Names with "own": the output has a table of its own; with "sharp": attention chooses one key;
+# with "old": as transformers 4 saved them.
 CASES = {
     "t5": ("t5", SIZES, PLAIN, "safetensors"),
     "t5-bin": ("t5", dict(SIZES, d_kv=5, num_layers=3), BEAMS, "bin"),

@@ -44,7 +44,9 @@ from hf_peer import CLASSES
 FAIRSEQ = ["<s>", "<pad>", "</s>", "<unk>"]
 TINY = dict(d_model=8, encoder_layers=1, decoder_layers=1, encoder_ffn_dim=8, decoder_ffn_dim=8, encoder_attention_heads=2,
             decoder_attention_heads=2, max_position_embeddings=64, decoder_start_token_id=2, init_std=0.5)
-# name: (family, class, kind of .spm, languages, vocab.json, a source's language behind it, rows to spare, some languages)
+# name: (family, class, kind of SentencePiece model, codes of languages, is there a vocab.json,
+# does the code of a language follow the source, unused rows of the table, languages that are
+# compared)
 CASES = {
     "m2m": ("m2m_100", M2M100Tokenizer, "bpe", [f"__{c}__" for c in M2M_CODES["m2m100"]], True, False, 8, ("en", "fr", "zu")),
     "wmt21": ("m2m_100", M2M100Tokenizer, "bpe", [f"__{c}__" for c in M2M_CODES["wmt21"]], True, False, 8, ("en", "de", "ha")),

@@ -29,7 +29,7 @@ static inline void import(const void *model, size_t bytes, wf_hf *out) {
     ck_assert_msg(wf_marian_import(&files, out, message), "%s", message);
 }
 
-/* Reads numbers up to a '|' or the end of the line. */
+/* Reads ids up to a '|' or the end of the line, and returns their number. */
 static inline int read_ids(char **at, int32_t *ids) {
     int n = 0;
     while (**at && **at != '|' && **at != '\n') {
@@ -40,7 +40,7 @@ static inline int read_ids(char **at, int32_t *ids) {
     return n;
 }
 
-/* A greedy search of recorded sources gives the recorded outputs. */
+/* Asserts that a greedy search of the recorded sources gives the recorded outputs. */
 static inline void assert_recorded(wf_model *m, const wf_generation *g, char *text) {
     wf_decoder *d = open_decoder(m, NULL);
     wf_decode_options o = wf_generation_options(g);

@@ -350,7 +350,8 @@ def run(*arguments, text=None):
     return done.stdout
 
 
-# The small models that the suite has, and their sources and outputs, a line each.
+# The small models that --record writes for the suite marian; beside each, its sources and outputs
+# are written, a line each.
 RECORDED = {
     "shared.npz": dict(tie="all", V=[20, 20], decoder="rnn"),
     "shared.bin": dict(tie="all", V=[20, 20], decoder="rnn", D=16),

@@ -30,7 +30,8 @@ for _ in range(400):
     for _ in range(random.randint(1, 7)):
         letters = random.choice(alphabets)
         word = ''.join(random.choice(letters) for _ in range(random.randint(1, 6)))
-        # left out: where the marks of the files would be ambiguous, and weft does not merge
+        # words with "@@" or "</w>" are left out: these marks would be ambiguous in the files, so
+        # weft does not merge them
         if '@@' not in word and '</w>' not in word:
             words.append(word * random.choice([1, 1, 1, 2]))
     words = [w for w in words if '@@' not in w and '</w>' not in w]

@@ -36,7 +36,8 @@ TINY_T5 = dict(d_model=8, d_kv=3, d_ff=12, num_heads=2, num_layers=2, num_decode
 EXTRA = 5  # tokens for masked spans
 SEARCH = dict(max_length=16, num_beams=4)
 WORDS = "the a house tree dog Haus Baum läuft grün ß é".split()
-# class, its languages, those of sources and of outputs, has it a vocab.json
+# class of the tokenizer, codes of languages, the code for sources and that for outputs, is there a
+# vocab.json
 LANGUAGES = {
     "m2m": (M2M100Tokenizer, [f"__{c}__" for c in M2M_CODES["m2m100"]], "de", "__fr__", True),
     "nllb": (NllbTokenizer, NLLB_CODES, "deu_Latn", "fra_Latn", False),
@@ -202,7 +203,8 @@ def record(root, name, case, how):
     save_file(values, folder / "values.safetensors")
 
 
-# Each by itself, the last together: tests/models/test_hf_rules.c has the same in its order.
+# Rules of generate(): one at a time, and several together in the last row.
+# tests/models/test_hf_rules.c has the same rules in this order.
 RULES = [dict(no_repeat_ngram_size=1), dict(no_repeat_ngram_size=2), dict(min_new_tokens=9),
          dict(begin_suppress_tokens=[2, 4, 9, 14]), dict(repetition_penalty=1.4), dict(repetition_penalty=0.7),
          dict(exponential_decay_length_penalty=(3, 1.3)),

@@ -117,7 +117,7 @@ def main():
                     treat_whitespace_as_suffix=True, user_defined_symbols=['<user>', 'aaa']),
             hand['unigram-unused'], hand['bpe-unused'], hand['word-whole'], hand['char-odd'],
         ]
-        # the rules of one as what the other joins text with
+        # model 4 with the normalization rules of model 0 for decoded text (denormalizer_spec)
         models.append(models[4] + field(5, field(2, charsmap(models[0])) + field(3, 0) + field(5, 0)))
         with open(sys.argv[1] + '/marian.bin', 'wb') as out:
             record_marian(out, folder, models[0], models[2], lines)

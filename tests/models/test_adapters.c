@@ -254,7 +254,7 @@ static void merge(const wf_model *m) {
     for (int id = 0; id < wf_node_count(m->graph); id++) {
         wf_tensor *b = wf_node(m->graph, id);
         if (b->kind != WF_PARAM || !ends_with(b->name, "lora_B")) continue;
-        for (int next = id + 1;; next++) { /* finds the sum of the weight and the product */
+        for (int next = id + 1;; next++) { /* looks for the sum of the weight and the product */
             wf_tensor *sum = wf_node(m->graph, next);
             if (sum->kind != WF_COMPUTED || sum->in[0]->kind != WF_PARAM || sum->ndim != 2 ||
                 sum->in[0] == b)

@@ -131,7 +131,8 @@ static char *next_line(char **rest) {
     return line;
 }
 
-/* Text that subword-nmt cannot split stays as it is there; weft has the unknown token for it. */
+/* Asserts that weft's pieces `have` are those of subword-nmt, `want`. A piece that the vocabulary
+ * lacks is written as it is by subword-nmt, and is the unknown token in weft. */
 static void assert_same_pieces(const wf_tokenizer *t, const char *have, char *want) {
     char *have_copy = strdup(have), *h = NULL, *w = NULL;
     const char *p = strtok_r(have_copy, " ", &h), *q = strtok_r(want, " ", &w);

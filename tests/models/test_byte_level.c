@@ -351,7 +351,7 @@ TEST(it_comes_back_from_a_file) {
     wf_file_free(f), wf_tokenizer_free(t), wf_tokenizer_free(u);
 }
 
-/* Messages about a field that is missing or has another value. */
+/* Fields that are missing (value NULL) or have a wrong value, and the messages about them. */
 static const struct {
     const char *field, *value, *sentence;
 } fields[] = {

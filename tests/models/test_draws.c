@@ -119,7 +119,7 @@ TEST(draws_of_two_steps_are_independent) {
     wf_decoder_free(d), close_model(m);
 }
 
-/* Are all draws the same with two sets of options? */
+/* Returns true if all draws are the same with both sets of options. */
 static bool same_draws(wf_decoder *d, const sentences *b, const wf_decode_options *o,
                        const wf_decode_options *other) {
     wf_decoded x[16], y[16];

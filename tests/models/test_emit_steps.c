@@ -56,8 +56,9 @@ static void run_steps(wf_model *m, wf_plan *encode, wf_plan *step, int rows) {
     ck_assert_int_eq(fclose(file), 0);
 }
 
-/* A program that does the same with the emitted file, and copies a row of the caches onto itself,
- * which changes nothing. */
+/* Runs a program that computes the same steps with the emitted file: its output must be the file
+ * `expected`. With several rows it also copies a row of the caches onto itself, which must change
+ * nothing. */
 static void try_program(const char *text, bool encodes, int rows) {
     char program[2048];
     int n = snprintf(

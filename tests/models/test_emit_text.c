@@ -72,7 +72,8 @@ static const char *const hostile[] = {
     "aaa",
 };
 
-/* Scripts, marks, symbols, emoji, private and unassigned code points. */
+/* Groups of code points from which lines are drawn: scripts, marks, symbols, emoji, private and
+ * unassigned code points. */
 static const struct {
     int32_t first, last;
 } groups[] = { { 0x20, 0x7E },       { 0x1, 0x1F },        { 0x80, 0x24F },
@@ -376,7 +377,7 @@ static const json_row jsons[] = {
       "\"rstrip\":false,\"normalized\":false,\"special\":false},"
       "{\"id\":302,\"content\":\"ß\",\"single_word\":false,\"lstrip\":false,"
       "\"rstrip\":false,\"normalized\":false,\"special\":true}," },
-    /* tokens of white space that lie in what another one strips */
+    /* added tokens of white space within the white space that another added token strips */
     { "<s>,</s>", "\"added_tokens\":[",
       "\"added_tokens\":[{\"id\":300,\"content\":\"blue\",\"single_word\":false,\"lstrip\":true,"
       "\"rstrip\":true,\"normalized\":false,\"special\":false},"
@@ -427,7 +428,8 @@ static wf_tokenizer *recorded_json(const char *name) {
     return t;
 }
 
-/* Recorded files in the form of well-known models, and others with the remaining types of steps. */
+/* Recorded files in the form of well-known models, and others that contain the remaining types of
+ * steps. */
 static const char *const recorded_jsons[] = {
     "llama3",        "qwen2",           "roberta",     "clip",          "llama2",
     "gemma",         "xlm-r",           "unigram-nmt", "added-bert",    "words-digits",

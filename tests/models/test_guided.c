@@ -24,7 +24,8 @@ static wf_model *guided_model(double factor) {
     return m;
 }
 
-/* Some targets have no link, some one, some several. */
+/* Draws links from targets to sources, so that some targets have none, some one, and some
+ * several. */
 static void draw_links(void) {
     uint32_t random = 7;
     for (int i = 0; i < CELLS; i++) {
@@ -101,7 +102,7 @@ TEST(without_links_it_is_the_loss_of_outputs) {
 
 /* ---- gradients ------------------------------------------------------------------------------- */
 
-/* The derivative by one element of a parameter, with five points. */
+/* The derivative by one element of a parameter, as a difference quotient of four other points. */
 static double slope(wf_plan *p, const wf_model *m, wf_tensor *param, double *x, int64_t i) {
     static const double at[] = { -2, -1, 1, 2 }, by[] = { 1, -8, 8, -1 };
     double own = x[i], h = 1e-3 * (fabs(own) > 1 ? fabs(own) : 1), sum = 0;

@@ -316,7 +316,8 @@ TEST(what_changes_a_search_is_told) {
     wf_hf_free(&hf), wf_hf_free(&again);
 }
 
-/* Unsupported settings of a file, and their text when they are written back. */
+/* A model's list of settings that weft's search does not support, and the message with which its
+ * export is refused; NULL: the settings are exported, and imported again. */
 static const struct {
     const char *not_done, *sentence;
 } not_done[] = {
@@ -404,7 +405,8 @@ TEST(rules_of_a_search_are_read_and_written) {
     wf_hf_free(&hf), wf_hf_free(&again);
 }
 
-/* Sampling is read only without a beam. The default top_k of transformers is 50. */
+/* Settings of sampling are imported only without num_beams. The default top_k of transformers is
+ * 50. */
 TEST(samples_are_read_and_written) {
     char message[WF_MESSAGE] = "";
     wf_hf hf = import_search("\"do_sample\": true, \"top_p\": 0.5");

@@ -118,7 +118,8 @@ TEST_ROWS(lines_have_the_vectors_of_sentence_transformers, COUNT_OF(names)) {
     float *ours = vectors_of(hf.model, NULL, n, S, ids, length, n);
     for (int64_t i = 0; i < n * want->shape[1]; i++)
         ck_assert_double_eq_tol(ours[i], ((const float *)want->data)[i], 4e-6);
-    /* in any batch, with more padding, on any number of threads */
+    /* the vectors have the same bits in any batch, with more padding, and on any number of
+     * threads */
     wf_pool *pool = wf_pool_new(2);
     for (int batch = 1; batch < 4; batch++) {
         float *again = vectors_of(hf.model, batch & 1 ? pool : NULL, n, most, ids, length, batch);
@@ -314,7 +315,8 @@ TEST(what_no_family_has_is_not_written) {
     }
 }
 
-/* Labels that the folder could not have: fewer than classes, too long. */
+/* An export is refused if the labels are fewer than the classes, or if one is too long for a
+ * model's file. */
 TEST(labels_of_a_folder_are_as_many_as_classes) {
     static const char *const says[] = { "it names 2 labels, but has 4 classes",
                                         "its label 1 has not 1 to 255 bytes of one line" };

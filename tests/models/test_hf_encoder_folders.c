@@ -114,7 +114,8 @@ TEST_ROWS(a_changed_folder_is_refused_in_a_sentence, COUNT_OF(changed)) {
 
 /* ---- vocab.txt ------------------------------------------------------------------------------- */
 
-/* Writes the tokens of a recorded model, a line each, and its other files but tokenizer.json. */
+/* Copies a recorded folder, with a vocab.txt in place of tokenizer.json: each of its tokens,
+ * followed by `ending`. */
 static void copy_with_vocabulary(const char *name, const char *ending) {
     char path[512], file[512];
     wf_hf hf = import(recorded(name, path));

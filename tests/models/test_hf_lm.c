@@ -213,7 +213,8 @@ static wf_hf made(const wf_language_model_config *c) {
     return hf;
 }
 
-/* Scores of a row without a prompt. The start token comes before it, in imported models, too. */
+/* Computes the log-probabilities of a row's tokens and of the end, without a prompt. wf_score puts
+ * the start token before the row, also for imported models. */
 static void scores_of(const wf_hf *hf, double p[5]) {
     const int32_t row[] = { 3, 9, 1, 7 }, n = 4, none = 0;
     wf_decoder *d = wf_decoder_new(hf->model, NULL, NULL);
@@ -240,7 +241,8 @@ TEST_ROWS(what_is_made_here_computes_the_same_there, 8) {
     wf_hf_free(&hf), wf_hf_free(&again);
 }
 
-/* Changes that make a model of another family than GPT-2 or Llama. */
+/* Functions that change a configuration, so that its model belongs to another family than GPT-2 or
+ * Llama. */
 static void starcoder2(wf_language_model_config *c) {
     c->positions = WF_POSITIONS_ROTARY;
     c->num_kv_heads = 1;

@@ -109,7 +109,8 @@ TEST(special_tokens_come_first) {
     wf_json_tokenizer_free(t);
 }
 
-/* Rare characters have no pieces, and words are cut at them. */
+/* Characters outside the alphabet get no pieces, and a text that contains them is cut into <unk>
+ * and pieces around them. */
 TEST(the_alphabet_may_be_small) {
     wf_json_learn_options o = sized(WF_LEARN_UNIGRAM, 20);
     o.alphabet = 8;
@@ -121,7 +122,7 @@ TEST(the_alphabet_may_be_small) {
     wf_json_tokenizer_free(t);
 }
 
-/* The words of a text without spaces are learned in parts. */
+/* A text without spaces is one long word. A vocabulary is learned from it all the same. */
 TEST(words_may_be_long) {
     char message[WF_MESSAGE] = "", text[4000];
     wf_json_learn_options o = sized(WF_LEARN_UNIGRAM, 16);

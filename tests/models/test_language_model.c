@@ -117,7 +117,7 @@ TEST_ROWS(cached_logits_are_those_of_the_whole, 12) {
 /* ---- scores ---------------------------------------------------------------------------------- */
 
 /* Compares the log-probabilities of an output with those of one run over the whole sequence:
- * source, start token, output; or the start token first. */
+ * source, start token, output; with start_first: start token, source, output. */
 static void assert_by_hand(wf_plan *p, const wf_model *m, const sentences *b, int row,
                            const wf_hypothesis *h) {
     int32_t ids[MAX_WORDS], labels[MAX_WORDS];

@@ -306,7 +306,8 @@ TEST_ROWS(impossible_adapters_are_refused, COUNT_OF(impossible)) {
     wf_model_free(m);
 }
 
-/* If a file of adapters does not fit, nothing of it is loaded. */
+/* If one adapter of a file does not fit, the file is refused, and none of its adapters is
+ * loaded. */
 TEST(a_file_that_does_not_fit_is_refused) {
     const wf_training_config two = adapted(1), others = adapted(2);
     const wf_training_config three = { .adapters = { 3, 3, "all-linear" } };

@@ -163,7 +163,8 @@ static const char settings[] = "dim-emb: 8\nenc-depth: 1\ndec-depth: 2\ntransfor
                                "transformer-postprocess: \"dan\"\ntransformer-preprocess: ''\n"
                                "transformer-tied-layers:\n  []\ntied-embeddings: true\n";
 
-/* Changes of the settings: the first `from` is replaced by `to`; from "": `to` is appended. */
+/* Changes of the settings, and the message about each. The first `from` is replaced by `to`; if
+ * `from` is "", `to` is appended. */
 static const struct {
     const char *from, *to, *sentence; /* NULL: they are read */
 } changes[] = {
@@ -259,7 +260,8 @@ TEST_ROWS(flipped_bits_do_no_harm, COUNT_OF(recorded)) {
     free(model);
 }
 
-/* Changes of a binary file: each occurrence of a text is replaced by another of the same length. */
+/* Changes of a binary file, and the message about each. Each occurrence of a text is replaced by
+ * another of the same length. */
 static const struct {
     const char *from, *to, *sentence;
 } renamed[] = {

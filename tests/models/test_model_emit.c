@@ -186,8 +186,9 @@ static void write_sources(void) {
     ck_assert_int_eq(fclose(file), 0);
 }
 
-/* With the strict flags; `fast`: as fast as it can be. Without -std=c11 gcc contracts products and
- * sums, unless the file's pragma forbids it. */
+/* Compiles the program with the strict flags and -O1, or, if `fast`, with -O3 for this processor,
+ * and compares its output with the expected one. Without -std=c11 gcc contracts products and sums,
+ * unless the file's pragma forbids it. */
 static void compare(bool fast) {
     const char *level = fast ? "-std=gnu11 -O3 -march=native" : "-O1";
     run("%s " STRICT_FLAGS " %s program.c -o program && ./program < sources > got && "
@@ -246,7 +247,8 @@ static void try(const trial *t, int batch, bool int8, int64_t recomputed, bool c
     if (recomputed && cached && t->search.beam > 1)
         ck_assert_int_lt(memory_of(m, t, batch, recomputed + 1), memory);
     if (recomputed && !cached) ck_assert_int_eq(memory_of(m, t, batch, 0), memory);
-    /* Tables of positions have no more rows than the file needs, and both sides share one. */
+    /* The file's weights may be 20 % fewer than the parameters: tables of positions have no more
+     * rows than the file needs, and both sides share one. */
     ck_assert_int_ge(weights, (int8 ? 1 : 4) * wf_model_parameter_count(m) * 8 / 10);
     ck_assert(!int8 || weights < 3 * wf_model_parameter_count(m));
     write_file("model.c", text, strlen(text));
@@ -466,7 +468,7 @@ static void compare_attention(wf_model *m) {
 }
 
 TEST(attention_of_an_output_has_the_bits_of_the_library) {
-    /* with most_output, every output has as many tokens */
+    /* with a most_output, every output has exactly this number of tokens */
     static const struct {
         form form;
         int64_t most_output;

@@ -58,7 +58,8 @@ static bool recording(void) {
     return ok;
 }
 
-/* Quantisation-aware models: one of weft's int8, and one of Marian's form and its int8. */
+/* Records two quantisation-aware models: one of weft's form with weft's int8, and one of Marian's
+ * form with Marian's int8. */
 static bool recording_rounded(void) {
     wf_transformer_config c = small_config();
     wf_training_config aware = { .quantize_aware = WF_QUANTIZE_INT8 };
@@ -276,7 +277,7 @@ static bool files(void) {
     return ok;
 }
 
-/* The model comes back from its state_dict. */
+/* Loads the model from its state_dict. */
 static bool load_state_dict(const wf_model *m) {
     wf_file *f = wf_file_open(path);
     message[0] = '\0';

@@ -177,7 +177,8 @@ TEST(words_and_numbers_of_choices_stay) {
     ck_assert_ptr_null(wf_tie_name(-1));
 }
 
-/* One table in the file; its other names are aliases in the metadata. */
+/* Tied tables are one table in the file, under the first of their names; the other names are
+ * aliases in the metadata. */
 TEST_ROWS(tied_tables_are_stored_once, 4) {
     wf_transformer_config c = small_config();
     c.tie = (wf_tie)_i;
@@ -226,7 +227,7 @@ static char *bytes_of(const char *name, long *size) {
     return bytes;
 }
 
-/* Both saved as checkpoints: the same file, byte for byte. */
+/* Asserts that the checkpoints of a and b are the same file, byte for byte. */
 static void assert_same_file(const wf_model *a, wf_trainer *of_a, const wf_model *b,
                              wf_trainer *of_b) {
     long n, m;
@@ -283,8 +284,8 @@ TEST(weights_alone_start_a_training) {
 
 enum { MOST = 512 };
 
-/* Write the file again with one thing changed: an entry dropped (as NULL), renamed or reshaped;
- * a pair of the metadata dropped or set. */
+/* A change with which a file is written again. The entry of this name is flattened to one axis,
+ * dropped (name NULL), or renamed; or the metadata of `key` is dropped (value NULL) or set. */
 typedef struct change {
     const char *entry, *name, *key, *value;
     bool flat;

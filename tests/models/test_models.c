@@ -144,7 +144,8 @@ static double cached_error(wf_plan *p, wf_state *s, const wf_model *m, const sen
     return error;
 }
 
-/* Steps of one token and of three, for every kind of positions. */
+/* Cached steps of one token, and of three, give the logits of the whole sequence, for every kind of
+ * positions. */
 TEST_ROWS(cached_logits_equal_the_full_recomputation, WF_POSITIONS_TENSOR2TENSOR + 1) {
     static sentences b;
     wf_transformer_config c = small_config();
@@ -439,8 +440,8 @@ TEST(bad_requests_to_decode_are_told) {
     ck_assert(!wf_decode_greedy(d, 1, 3, src, &length, 5, out, &n));
     assert_contains(wf_decoder_error(d), "-5");
     src[1] = 2;
-    ck_assert(wf_decode_greedy(d, 1, 3, src, &length, 100, out,
-                               &n)); /* longer than the model: ends at max_len */
+    /* More tokens are asked for than the model's max_len, so the output ends there. */
+    ck_assert(wf_decode_greedy(d, 1, 3, src, &length, 100, out, &n));
     ck_assert_int_le(n, 32);
     ck_assert(wf_decoder_new(NULL, NULL, message) == NULL);
     wf_decoder_free(NULL), wf_model_free(NULL);

@@ -59,7 +59,8 @@ TEST_ROWS(lines_are_read_apart, 3) {
     wf_tokenizer_free(t);
 }
 
-/* Tokens that were never seen, invalid UTF-8, and zero bytes. */
+/* Text that was never seen, invalid UTF-8 and zero bytes have no unknown ids, and decode to the
+ * same bytes. */
 TEST_ROWS(bytes_are_never_unknown, 2) {
     static const char odd[] = "\0\xff\xc3(\x01\xed\xa0\x80 never@@ seen</w> ✓\x7f\xa0\xad\r";
     int32_t ids[64];
@@ -116,8 +117,8 @@ TEST(chunks_are_what_merges_stay_within) {
     wf_tokenizer_free(t);
 }
 
-/* A round trip through files of the vocabulary and of the merges; and the kind in the metadata of a
- * model's file. */
+/* A tokenizer that is read from the texts of its vocabulary and merges gives the same ids. The
+ * metadata of a model's file begin with the tokenizer's kind. */
 TEST_ROWS(files_hold_it, 3) {
     wf_tokenizer *t = learn_running(_i, PROSE "\x01\x7f");
     char *v = text_of(t, wf_tokenizer_vocabulary), *c = text_of(t, wf_tokenizer_codes);

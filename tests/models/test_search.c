@@ -269,7 +269,7 @@ TEST_ROWS(a_search_ends_when_its_best_are_final, 4) {
     close_model(m);
 }
 
-/* The options of a row, which all follow from its number. */
+/* The options of a row. All follow from its number. */
 static wf_decode_options ruled(int row) {
     static const int32_t begin_banned[] = { 3, 0 };
     static const double penalties[] = { 1, 1.4, 0.6 };
@@ -329,7 +329,8 @@ TEST_ROWS(one_hypothesis_keeps_the_models_log_probs, 2) {
     wf_decoder_free(d), close_model(m);
 }
 
-/* Sentences end at different steps, and leave the batch then. */
+/* Outputs under these rules do not depend on the batch, although sentences end at different steps
+ * and then leave it. */
 TEST_ROWS(others_rules_hold_in_any_batch, 12) {
     static sentences b;
     wf_model *m = open_spread(17, WF_F32, 4);

@@ -25,7 +25,8 @@ static size_t usual(void) {
 
 /* ---- candidates ------------------------------------------------------------------------------ */
 
-/* The rule of models/shortlist.h, written another way. */
+/* The candidates of a source by the rule of models/shortlist.h, computed in another way. Returns
+ * their number. */
 static int expected(const int32_t *src, int n, bool shared, int32_t *ids) {
     bool chosen[VOCAB] = { false };
     int count = 0, listed = 0;
@@ -64,7 +65,8 @@ TEST_ROWS(candidates_are_those_of_the_source, 2) {
     wf_shortlist_free(NULL);
 }
 
-/* A file has offsets up to the last token that has a list. Tokens behind it have none. */
+/* The offsets of a file end with the last token that has a list. Tokens after it add no
+ * candidates. */
 TEST(tokens_behind_the_last_list_have_none) {
     int32_t ids[VOCAB];
     wf_shortlist *l = read_list(write_shortlist(bytes, 8, 2, PER, VOCAB), false);

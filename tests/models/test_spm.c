@@ -336,7 +336,8 @@ static size_t add_piece(unsigned char *model, size_t at, wf_spm_type type, const
     return (size_t)(to - model);
 }
 
-/* The greatest length of a piece bounds the time of each step through a line. */
+/* The time of each step through a line grows with the longest piece, so the length of pieces is
+ * limited. */
 TEST(a_piece_has_1024_bytes_at_most) {
     static unsigned char model[4096];
     static char long_text[1025];
@@ -479,7 +480,8 @@ static void survive(const wf_sentencepiece_options *o, const wf_file *f, bool pe
 
 SETUP(make_path, remove_path)
 
-/* Allocations fail for each recorded model, and for one with pieces of its own. */
+/* Each allocation fails in turn while a tokenizer is made from a recorded model, from one with
+ * another list of pieces, or from metadata, and while it is used. */
 TEST_ROWS(every_failure_is_survived, 2) {
     recorded r = open_recorded("spm.bin");
     marian m = open_marian();

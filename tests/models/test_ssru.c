@@ -11,8 +11,9 @@ TESTS(ssru)
 
 enum { FORMS = 8 };
 
-/* Form i: SSRU or self-attention, post-norm, or pre-norm with and without raw keys (without a
- * norm); the last forms have average attention. */
+/* Forms 0 to 5 have SSRU (even) or self-attention (odd): two are post-norm, two pre-norm, two
+ * pre-norm with keys that no norm precedes (raw_keys). Forms 6 and 7 have average attention:
+ * post-norm, and pre-norm with raw keys. */
 static wf_transformer_config form(int i) {
     wf_transformer_config c = small_config();
     static const wf_decoder_kind kinds[] = { WF_DECODER_SSRU, WF_DECODER_ATTENTION };

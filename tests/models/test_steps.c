@@ -12,7 +12,7 @@
 
 TESTS(steps)
 
-/* Wide enough that weights are cut into several blocks. */
+/* A configuration so wide that weights are cut into several blocks. */
 static wf_transformer_config wide_config(void) {
     wf_transformer_config c = small_config();
     c.d_model = 40, c.num_heads = 4, c.dim_feedforward = 901; /* large weights, and small ones */

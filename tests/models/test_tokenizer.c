@@ -259,8 +259,8 @@ TEST(a_tokenizer_json_has_no_vocabulary_file_and_no_codes) {
     wf_tokenizer_free(t);
 }
 
-/* Two added tokens, of which the second would strip spaces that the first one has taken: the
- * library tokenizers panics here. */
+/* Of two added tokens, the first strips the spaces behind it, which are the second one's text. The
+ * second is then not found; the library tokenizers panics here. */
 TEST(a_token_whose_spaces_are_taken_is_none) {
     static const char flags[] = "\"single_word\":false,\"normalized\":false,\"special\":false";
     char json[1024];
@@ -276,8 +276,8 @@ TEST(a_token_whose_spaces_are_taken_is_none) {
     wf_json_tokenizer_free(t);
 }
 
-/* Tokens of white space that strip white space: in a run of spaces every one of them would read all
- * the others. */
+/* A long run of spaces is encoded in a short time if the added tokens are spaces that strip white
+ * space, although each could read all the others. */
 TEST(a_run_of_spaces_is_read_once) {
     enum { SPACES = 100000 };
     static const char *const strips[] = { "\"lstrip\":true,\"rstrip\":false",
@@ -410,7 +410,8 @@ TEST_ROWS(expressions_match_as_onigurumas, COUNT_OF(matches)) {
     wf_expression_free(&e);
 }
 
-/* Each option opens a part of the expression that reaches to the end of its group. */
+/* Each "(?i)" opens a group that reaches to the end of the group around it, so options are limited
+ * like nested groups. */
 TEST_ROWS(options_in_expressions_are_limited, 3) {
     static const int numbers[] = { 32, 33, 1300 };
     static char pattern[4 * 1300 + 2];
@@ -488,7 +489,8 @@ static bool life(void) {
     return ok;
 }
 
-/* Small files, because a large vocabulary repeats the same allocations many times. */
+/* The files are small, because a large vocabulary would only repeat the same allocations many
+ * times. */
 static const char *const failing[] = {
     PART("normalizer",
          "{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"NFKC\"},{\"type\":\"Lowercase\"}]}"),

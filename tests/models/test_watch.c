@@ -99,7 +99,8 @@ static void assert_ended(const followed *f, const wf_hypothesis *h) {
     ck_assert(found);
 }
 
-/* The results are the best of all that ended. */
+/* Asserts that the results are among the hypotheses that ended in the steps and, unless they were
+ * drawn, that these have no better ones. */
 static void assert_told(const followed *f, const wf_decode_options *o, const wf_decoded *result) {
     ck_assert_int_eq(f->n_live, 0);
     for (int k = 0; k < result->n; k++) assert_ended(f, &result->best[k]);

@@ -106,7 +106,7 @@ DEEPSEEK = [r"\p{N}{1,3}", r"[一-龥぀-ゟ゠-ヿ]+",
 CLIP = r"'s|'t|'re|'ve|'m|'ll|'d|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+"
 KIMI = (r"[\p{Han}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|"
         r"\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+")
-# what else expressions may have, apart from what the models above use
+# kinds of regular expressions that the models above do not use
 ODDITIES = r"(?<=a)b+?|(?<!\w)\d{2,}|\bx\B|(?>a|ab)c|[a-c&&[^b]]+|\x{4E00}|[^\W\d_]{2,3}|^\s|\p{^L}{4,}?|(?=[.!])[.!]+|(?:foo|ba[rz])*+q|\h{3}|.$"
 
 _charsmaps = {}

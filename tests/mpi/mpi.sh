@@ -14,8 +14,8 @@ for n in 1 2 3 5; do
     cat "$folder/out"
 done
 
-# breaks WHAT CODE SENTENCE: what one rank of three does; how mpirun ends; what is said. Of a killed rank the
-# code is mpirun's own: 128 + signal of Open MPI, the signal of MPICH.
+# breaks WHAT CODE SENTENCE: one rank of three does WHAT; mpirun must exit with CODE, and the ranks print SENTENCE. If
+# a rank is killed, mpirun chooses the code: Open MPI exits with 128 + signal, MPICH with the signal.
 breaks() {
     code=0
     ranks 3 "$collectives" "$1" > "$folder/out" 2> "$folder/err" || code=$?

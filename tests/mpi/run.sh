@@ -1,13 +1,13 @@
 # tests/mpi/run.sh - how ranks are started on this machine: to be sourced, with the program `collectives` set.
 #
-# The program says which MPI it was linked with. As root, with more ranks than processors, and each on all of them.
+# The program prints which MPI it was linked with. Ranks may run as root, may be more than the processors, and are bound to none.
 case $("$collectives" which) in
     *Open\ MPI*)
         export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
         starter=mpirun.openmpi flags='--oversubscribe --bind-to none' ;;
     *) starter=mpirun.mpich flags='' ;;
 esac
-# Under the address sanitizer: not what MPI never frees.
+# The address sanitizer does not report blocks that MPI never frees.
 export LSAN_OPTIONS="suppressions=$(cd "$(dirname "$0")" && pwd)/leaks.supp:print_suppressions=0"
 command -v $starter > /dev/null || starter=mpirun
 

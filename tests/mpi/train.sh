@@ -1,5 +1,5 @@
 #!/bin/sh
-# tests/mpi/train.sh - training over MPI, on this machine: the files of one process; what ends all is told.
+# tests/mpi/train.sh - training over MPI, on this machine, writes the files of one process, and says why all ranks end.
 #
 # usage: train.sh build/tests/mpi-collectives build/tools      prints what it tried; exits 1 at the first that is wrong.
 set -eu
@@ -34,7 +34,8 @@ same() {
     same $pairs --max-steps 8 --accum 3 --clip-norm 0.1 --arch language --share-vocab
     same $running --max-steps 8 --accum 2 --ema 0.5
 
-    # A training whose parts were made by other numbers of ranks.
+    # A training whose parts were made by different numbers of ranks writes the file of one
+    # process.
     "$tools/train" $numbers --max-steps 9 --lr-steps 9 -o one --overwrite > /dev/null 2> err || fail 'one process'
     ranks 3 "$tools/train-mpi" $numbers --max-steps 3 --lr-steps 9 -o many > out 2> err || fail 'a first part'
     ranks 2 "$tools/train-mpi" --resume -o many --quiet --max-steps 6 > out 2> err || fail 'a second part'
@@ -42,7 +43,8 @@ same() {
     cmp one many || fail 'a training in parts has another end'
     echo 'the same file, resumed with other ranks'
 
-    # Ranks of processors that differ: plain kernels, AVX2 where it is, the best.
+    # Ranks with different kernels write the file of one process: plain C, AVX2 if the processor
+    # has it, and the best.
     few=base
     ! grep -q avx2 /proc/cpuinfo 2> /dev/null || few=avx2
     "$tools/train" $pairs --max-steps 8 --accum 5 --dropout 0.1 --ema 0.8 -o one --overwrite > /dev/null 2> err ||
@@ -55,13 +57,15 @@ same() {
     echo "the same files: ranks with kernels of $few, base and the best"
 }
 
-# ends CODE SENTENCE OPTIONS...: all ranks end so, and one sentence of train says why.
+# ends CODE SENTENCE OPTIONS...: all ranks end, mpirun exits with CODE, and train prints one
+# message, which has SENTENCE.
 ends() {
     code=0 wanted=$1 sentence=$2
     shift 2
     ranks 3 "$tools/train-mpi" "$@" > out 2> err || code=$?
     [ $code = "$wanted" ] || fail "exit $code, not $wanted: $*"
-    # Others say it, too, if half a second is not enough for the first to end them.
+    # Several ranks print the same message if the first one needs more than half a second to end
+    # the others.
     [ "$(grep '^train: ' err | sort -u | wc -l)" = 1 ] && grep -q "^train: .*$sentence" err || fail "not what is said: $sentence"
     echo "exit $code: $sentence"
 }
@@ -72,7 +76,7 @@ ends() {
     ends 2 'there are ranks already' $pairs --processes 2 -o many
     ends 3 'is not finite' $pairs --accum 4 --max-steps 50 --optimizer sgd --lr 1e6 --clip-norm 0 -o infinite
 }
-# A rank that stands still is noticed by the next, which says so.
+# A stopped rank (SIGSTOP) is noticed by the next one, which prints that it sent no heartbeat.
 rm -f pid.*
 # shellcheck disable=SC2016,SC2086 # the rank's own variables; words
 ranks 3 sh -c 'echo $$ > pid.${OMPI_COMM_WORLD_RANK:-$PMI_RANK}; exec "$@"' rank "$tools/train-mpi" $numbers \

@@ -25,7 +25,7 @@ import time
 
 DIES_WITH_US = ["setpriv", "--pdeathsig", "KILL"]
 UNITS = {"Gb": 1e9, "Mb": 1e6, "kb": 1e3, "s": 1, "ms": 1e-3, "us": 1e-6}
-# Reno slows down for what is lost alone, and here nothing is.
+# Reno slows down only if packets are lost, and the relay loses none.
 TUNED = ["net.ipv4.tcp_congestion_control=reno", "net.ipv4.tcp_wmem=4096 131072 33554432"]
 
 

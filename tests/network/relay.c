@@ -128,8 +128,8 @@ static void packet_came(uint32_t id, const unsigned char *ip, double time) {
 }
 
 /* A packet that has left the sender's link enters the receiver's link after the packets of other
- * hosts. Without such it takes no more time, because it passes both links, which have the same
- * rate, at once. */
+ * hosts. Without such packets it takes no more time, because it passes both links, which have the
+ * same rate, at once. */
 static void packet_left(struct packet p) {
     double *in = &net.in_free[p.to];
     *in = *in + p.takes > p.at ? *in + p.takes : p.at;
@@ -169,8 +169,8 @@ static void receive(void) {
     }
 }
 
-/* Gives the verdict on up to BATCH packets that arrive by now, and moves those that left their
- * sender. */
+/* Gives the verdict on up to BATCH packets that arrive by now, and puts packets that have left the
+ * sender's link into the receiver's. */
 static void let_go(void) {
     static char out[BATCH * sizeof(message)];
     size_t bytes = 0;
@@ -208,7 +208,7 @@ int main(int argc, char **argv) {
     if (argc != 3) return fprintf(stderr, "usage: relay RATE DELAY\n"), 2;
     net.rate = atof(argv[1]) / 8, net.delay = atof(argv[2]);
     if (!(net.rate > 0) || net.delay < 0) return fprintf(stderr, "relay: no such network\n"), 2;
-    /* Before programs that compute: a network does not wait for them. */
+    /* Gets a real-time priority, because a real network does not wait for programs that compute. */
     if (sched_setscheduler(0, SCHED_FIFO, &(struct sched_param){ .sched_priority = 10 }) != 0)
         fprintf(stderr, "relay: not a real-time program: %s\n", strerror(errno));
     bind_queue();

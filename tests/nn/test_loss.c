@@ -8,8 +8,7 @@
 
 TESTS(loss)
 
-/* The loss of logits and targets, its gradient, and the sum of each row of its second
- * derivatives. */
+/* The loss of each row, its gradient, and the sum of each row of its second derivatives. */
 typedef struct outcome {
     double loss[4], gradient[4], curvature[4];
 } outcome;
@@ -115,7 +114,8 @@ TEST_ROWS(both_ways_of_a_cross_entropy_agree, 2) {
     end_graph(g);
 }
 
-/* A label for all rows, or weights of other classes, would be broadcast without a word. */
+/* One label for all rows, or weights of another number of classes, could be broadcast silently, so
+ * the losses refuse them. */
 TEST_ROWS(labels_and_weights_of_another_shape_are_refused, 10) {
     wf_graph *g = new_graph(WF_F32);
     wf_tensor *x = wf_input(g, "x", WF_F32, SHAPE(2, 3)), *w = wf_input(g, "w", WF_F32, SHAPE(3)),

@@ -204,7 +204,8 @@ TEST_ROWS(a_cell_refuses_states_of_another_batch, 8) {
     wf_graph_free(g);
 }
 
-/* Each step is recorded as nodes, so their number must be known. */
+/* Each time step is recorded as nodes of its own, so a number of steps that is bound later is
+ * refused. */
 TEST(steps_that_are_bound_later_are_refused) {
     wf_graph *g = new_graph(WF_F32);
     int64_t shape[] = { wf_extent(g, "B", 8), wf_extent(g, "T", 9), I };

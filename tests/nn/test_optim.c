@@ -117,8 +117,8 @@ TEST_ROWS(first_steps_of_adam, 2) {
     close_little(&l);
 }
 
-/* Micro-batches: gradients are fetched, summed by the caller, and fed with the count to the plan
- * that updates. */
+/* The caller fetches the gradients of each micro-batch, adds them, and feeds the sums and the count
+ * to the plan that updates. */
 TEST(accumulated_micro_batches_equal_one_batch) {
     wf_optimizer_options o = wf_optimizer_defaults(WF_ADAM);
     o.clip_norm = 1;

@@ -151,7 +151,7 @@ TEST(gradients_may_be_given_instead_of_a_loss) {
     close_regression(&whole), close_regression(&given);
 }
 
-/* Gradients as inputs: a program that computes gradients elsewhere feeds them. */
+/* A program that computes gradients elsewhere feeds them as inputs. */
 TEST(gradients_may_be_fed) {
     wf_optimizer_options o = wf_optimizer_defaults(WF_SGD);
     wf_graph *g = new_graph(WF_F64);

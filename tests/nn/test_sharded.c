@@ -28,7 +28,7 @@ enum { ROWS_IN = 4, WIDTH_IN = 47, WIDTH = 700 };
 
 /* ---- a model --------------------------------------------------------------------------------- */
 
-/* Parameters of several blocks, of one, of no element. */
+/* A net with parameters of several blocks, of one block, and of no elements. */
 typedef struct net {
     wf_graph *g;
     wf_tensor *x, *loss, *count, *sum;

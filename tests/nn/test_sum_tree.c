@@ -123,7 +123,8 @@ TEST_ROWS(accumulation_follows_the_tree, 9) {
     end_graph(g);
 }
 
-/* A task may have WF_TASK_MORE elements above its grain: its sums need memory, too. */
+/* A task may have up to WF_TASK_MORE elements more than its grain, and needs memory for their sums,
+ * too. */
 TEST_ROWS(sums_of_any_size_are_added, 2) {
     int64_t n = 8191, shape[] = { 3, n };
     double at[] = { 3, 2 };

@@ -127,7 +127,8 @@ static bool training_and_resuming(void) {
 static const wf_optimizer_kind kinds[] = { WF_SGD,     WF_ADAM,    WF_ADAMW,
                                            WF_RMSPROP, WF_ADAGRAD, WF_LION };
 
-/* Each optimizer: steps that are updates; then micro-batches, averages, groups. */
+/* Each allocation of a training fails in turn, with each optimizer: in even rows with single
+ * batches, in odd rows with micro-batches, averages and groups of parameters. */
 TEST_ROWS(a_training_is_right_or_fails, 2 * COUNT_OF(kinds)) {
     static const wf_parameter_group groups[] = { { "b", 0.5, 0 } };
     const wall_work work = { "training", training_and_resuming, false };

@@ -58,7 +58,8 @@ static inline void must_refuse(wf_plan *a, const char *name_a, wf_plan *b, const
     ck_assert_msg(strstr(message, why), "%s", message);
 }
 
-/* Compiles and runs a program. `body` is the code in main after the struct `m` has its memory. */
+/* Compiles and runs a program with the emitted C `text`, which it frees; the output must be the
+ * file `expected`. `body` is the code in main after the struct `m` has its memory. */
 static inline void try_main(char *text, const char *body) {
     char program[8192];
     fclose(expected);

@@ -24,7 +24,8 @@ BY_TWO = ("maximum", "minimum", "equal", "not_equal", "less", "less_equal", "gre
 ROWS = [
     *[(name, at([1.25, a]), at([1.25, b])) for name, (a, b) in BY_ONE.items()],
     *[(name, at([1, 2], [3, 2]), at([1, 2], [3, 2.5])) for name in BY_TWO],
-    # how near is too near: 1e-7 of the largest operand, at least of 1
+    # points nearer to a kink than 1e-7 of the largest operand, or than 1e-7 if that is below 1,
+    # are left out
     ("relu", at([1, 0.9e-7]), at([1, 1.1e-7])),
     ("relu", at([100, 0.9e-5]), at([100, 1.1e-5])),
     ("relu", at([math.nan]), at([])),
@@ -55,7 +56,7 @@ ROWS = [
     # the sum of magnitudes has a kink at each 0, the Euclidean norm where all are 0
     ("vector_norm", at([[0, 1]], i=MOST, r=(1,)), at([[-2, 1]], i=MOST, r=(1,))),
     ("vector_norm", at([[0, 0], [0, 1]], i=MOST, r=(2,)), at([[0, 2], [0, 1]], i=MOST, r=(2,))),
-    # the largest and the least magnitude have one at ties, and where they are 0
+    # the largest and the least magnitude have a kink at ties, and where they are 0
     ("vector_norm", at([[1, -1]], i=MOST, r=(INF,)), at([[1, -2]], i=MOST, r=(INF,))),
     ("vector_norm", at([[0], [1]], i=MOST, r=(INF,)), at([[2], [-1]], i=MOST, r=(INF,))),
     ("vector_norm", at([[1e-8], [1]], i=MOST, r=(INF,)), at([[0, 1]], i=MOST, r=(INF,))),

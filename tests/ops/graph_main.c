@@ -101,9 +101,9 @@ static bool broadcasts_more(const graph_record *fixed, const graph_record *named
     return false;
 }
 
-/* Records the graph twice, with an extent in place of axes of size 3 and of size 5, which may be
- * refused. Else the bits must be the same, or if it broadcasts more, the values. Returns how many
- * such graphs were computed. */
+/* Records the graph twice more, with an extent in place of axes of size 3, and of size 5. If such a
+ * graph is not refused, its values must have the bits of `shown`, or agree to 1e-9 if it broadcasts
+ * along more axes. Returns how many such graphs were computed. */
 static int try_named(graph_program *p, const graph_record *fixed, const results *shown,
                      char *message) {
     char refused[256] = "";

@@ -101,7 +101,7 @@ static wf_tensor *other_graph(wf_tensor *x) {
 
 #define TIMES(...) ((int64_t[]){ __VA_ARGS__ })
 
-/* Ops with several results, or with many operands. */
+/* Functions that record ops with several results or with many operands. */
 static wf_tensor *stacked_often(wf_tensor *x) {
     wf_tensor *all[40];
     for (int i = 0; i < 40; i++) all[i] = wf_scale(x, i);

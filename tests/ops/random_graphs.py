@@ -172,7 +172,7 @@ def evaluate(s, x, dtype):
     if s[0] == "op":
         given = [x[k] for k in s[2]]
         y = T[s[1]](given, list(s[3]), list(s[4]))
-        # a node of its own, where PyTorch returns its operand
+        # view_as makes a new tensor where PyTorch returns the operand itself
         return [y.view_as(y) if any(y is t for t in given) else y]
     y, wrt = x[s[1]], [x[k] for k in s[2]]
     grads = torch.autograd.grad(y, wrt, create_graph=True, allow_unused=True)
@@ -777,7 +777,7 @@ def write(seed, names, left_out):
             G[name](g)
         except Rejected as e:
             left_out[str(e)] += 1
-            # what the op's operands needed may stay: it is part of the graph
+            # The ops that made the operands stay, because they are part of the graph.
             g.lines = g.lines[: len(g.steps)]
             del before
     reals = [k for k, v in enumerate(g.x) if v.is_floating_point()]

@@ -280,8 +280,8 @@ static int32_t drawn_integer(void) {
     return kind < 0.6 ? (int32_t)draw(-40, 40) : (int32_t)draw(INT32_MIN, INT32_MAX);
 }
 
-/* Every pair of strides 0 and 1. In a third of the runs each, the result is written in place of the
- * first or the second operand, if that has stride 1. */
+/* Bitwise ops have the bits of C, for every pair of strides 0 and 1. In a third of the runs each,
+ * the result is written in place of the first or the second operand, if that has stride 1. */
 TEST(integers_have_the_bits_of_c) {
     enum { N = 67 };
     int32_t a[N + 1], b[N + 1], y[N + 1], first[N + 1], second[N + 1];

@@ -14,7 +14,7 @@ static wf_blocks blocks_for(const char *caches, int64_t rows, int64_t columns, s
     return wf_blocks_of(&c, rows, columns, unit);
 }
 
-/* The bytes in the cache of a panel of B with k rows and a tile of A with k columns. */
+/* The bytes that k rows of a panel of B and k columns of a tile of A occupy in the cache. */
 static int64_t panel_bytes(const wf_blocks *b, int64_t rows, int64_t columns, size_t unit) {
     return b->k * (rows + columns) * (int64_t)unit;
 }
@@ -23,7 +23,7 @@ TEST(a_narrow_panel_stays_in_the_first_level) {
     wf_blocks zen3 = blocks_for("32K/8,512K/8,32M/16", 6, 16, 4);
     ck_assert(zen3.streams_a);
     ck_assert_int_eq(zen3.k, 320);
-    ck_assert_int_eq(zen3.rows, 204); /* of 320 floats each in 256 KB, in whole tiles */
+    ck_assert_int_eq(zen3.rows, 204); /* rows of 320 floats fit in 256 KB, in whole tiles */
     ck_assert_int_le(panel_bytes(&zen3, 6, 16, 4), 28 << 10);
     wf_blocks large = blocks_for("48K/12,2M/16,260M/20", 6, 16, 4);
     ck_assert_int_eq(large.k, 512);

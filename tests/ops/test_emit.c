@@ -280,7 +280,7 @@ TEST_ROWS(rows_as_c_have_the_same_bits, PARTS) {
 
 SETUP(NULL, NULL)
 
-/* Ops that have a kernel but cannot be written as C: none. */
+/* The ops that have a kernel but cannot be written as C. There are none. */
 static const char *const without_form[] = { NULL };
 
 TEST(every_op_has_a_form_in_c) {

@@ -112,8 +112,8 @@ TEST(plans_in_their_order_share_memory) {
     char *text = wf_emit(plans, 2, &o, message);
     ck_assert_msg(text, "%s", message);
     ck_assert(bytes < apart);
-    o.kept_runs =
-        2; /* the second plan's batch of one row has no room for the results of two runs */
+    /* The second plan's batch of one row has no room for the results of two runs. */
+    o.kept_runs = 2;
     ck_assert(!wf_emit(plans, 2, &o, message));
     ck_assert_str_eq(message, "'y' has another size in the plan that reads it");
     o.kept_runs = INT64_MAX;
@@ -376,7 +376,7 @@ TEST(names_that_cannot_be_are_refused) {
     end_graph(g);
 }
 
-/* The emitted file of a plan that has neither steps nor weights. */
+/* A plan that has neither steps nor weights is emitted; its function copies the input. */
 TEST(an_input_alone_is_a_file) {
     wf_graph *g = new_graph(WF_F32);
     wf_tensor *x = wf_input(g, "x", WF_F32, SHAPE(3));

@@ -220,8 +220,8 @@ static wf_tensor *numbers(wf_graph *g, const char *name, int ndim, const int64_t
     return t;
 }
 
-/* Rows of a are given one by one, transposed and in a batch; w is also sliced, and read by an
- * embedding. */
+/* The rows of a are given one by one, transposed and in a batch. w is read whole, as a slice and by
+ * an embedding. */
 TEST(operands_of_all_kinds_give_the_same_rows) {
     enum { M = 9, N = 192, K = 45 };
     wf_graph *g = new_graph(WF_F32);

@@ -76,7 +76,8 @@ static bool differentiate_sum(fixture *f) {
     return wf_grad(f->loss, f->wrt, f->n_wrt, f->grad);
 }
 
-/* Each row as it is, and with each of its sizes up to 9 replaced by 0. */
+/* A row's op writes every element of its results, with the row's shapes, and with each size up to 9
+ * replaced by 0. */
 TEST_ROWS(row_writes_all_of_its_result, op_case_count) {
     const op_case *row = &op_cases[_i];
     if (row->update) return;
@@ -117,7 +118,8 @@ static wf_tensor *build_lazy(wf_tensor *const *x) {
     return wf_record(&op_lazy, 1, x, NULL);
 }
 
-/* Tests that the test above finds a kernel that writes nothing. Only glibc can fill new memory. */
+/* Shows that row_writes_all_of_its_result finds a kernel that writes nothing. Only glibc can fill
+ * new memory with a pattern. */
 TEST(a_kernel_that_writes_nothing_is_seen) {
 #if defined(M_PERTURB) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
     static const op_case row = { .name = "lazy", .build = build_lazy, .in = { ANY(3, 5) } };
@@ -172,7 +174,9 @@ static wf_graph *loss_of(wf_dtype real, const double *logits, double smoothing, 
 
 static const double offsets[] = { 0, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, -1e4, -1e7 };
 
-/* The logits are rounded to f32 first: both types compute on the same numbers. */
+/* With an offset added to all logits, the loss and its gradient in f32 are still within 1e-6 of
+ * those in f64. The logits are rounded to f32 first, so that both types compute on the same
+ * numbers. */
 TEST_ROWS(an_offset_costs_cross_entropy_no_digits, COUNT_OF(offsets)) {
     double logits[CLASSES];
     for (int i = 0; i < CLASSES; i++)

@@ -135,7 +135,8 @@ static void compare_results(const op_case *row, wf_tensor *node, wf_tensor *cons
     }
 }
 
-/* Gradients are compared, too, because they contain fused backward ops. */
+/* Each fused op is compared with the simpler ops that it decomposes into. The gradients are
+ * recorded, too, because they contain fused backward ops. */
 TEST_ROWS(row_equals_its_decomposition, op_case_count) {
     fixture f;
     fixture_open(&f, &op_cases[_i], WF_F64, PLAIN);
@@ -453,6 +454,6 @@ TEST_ROWS(kernels_that_do_not_run_are_skipped, 3) {
     ck_assert_int_eq(setenv("WEFT_ISA", cases[_i].isa, 1), 0);
     int status = system(command);
     ck_assert(WIFEXITED(status));
-    if (WEXITSTATUS(status) == 126) return; /* in an emulator: this machine cannot run it */
+    if (WEXITSTATUS(status) == 126) return; /* under an emulator, the shell can't run the binary */
     ck_assert_int_eq(WEXITSTATUS(status), cases[_i].status);
 }

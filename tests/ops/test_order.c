@@ -123,7 +123,8 @@ TEST(long_rows_are_listed) {
         try_order((pattern)kind, WF_F32, 1, 4097, 1, 128, true);
 }
 
-/* k is known while recording, but the size of the axis only when its extent is bound. */
+/* topk's k is known while recording. The size of the axis is known only when its extent is bound,
+ * so the error occurs there. */
 TEST(topk_of_too_few_is_an_error_of_the_binding) {
     wf_graph *g = new_graph(WF_F32);
     wf_tensor *x = wf_input(g, "x", WF_F32, SHAPE(2, wf_extent(g, "N", 100)));

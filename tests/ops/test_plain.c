@@ -205,7 +205,8 @@ TEST(multiply_add_rounds_once) {
     }
 }
 
-/* Sines and cosines in double of positions' angles, which are at most 2^31, and of any numbers. */
+/* Sines and cosines in double of random numbers, and of the angles of positions, which are at most
+ * 2^31. */
 TEST(sines_and_cosines_in_double_have_the_bits_of_the_kernel) {
     enum { ANGLES = 50000 };
     static double angles[ANGLES], sines[ANGLES], cosines[ANGLES];
@@ -226,7 +227,8 @@ TEST(sines_and_cosines_in_double_have_the_bits_of_the_kernel) {
     }
 }
 
-/* Powers of an optimizer's decays: Adam needs that of beta1 and of beta2 in every step. */
+/* Powers of an optimizer's decay rates. In every step, Adam needs that of beta1 and that of
+ * beta2. */
 TEST(powers_in_double_have_the_bits_of_the_kernel) {
     enum { POWERS = 60000 };
     static double bases[POWERS], exponents[POWERS], powers[POWERS];

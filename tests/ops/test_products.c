@@ -104,8 +104,8 @@ TEST(pieces_begin_with_an_addend) {
     end_graph(g);
 }
 
-/* Products with an addend: a column, a strided view and a number. Rows at the borders of tasks must
- * begin with it, too. */
+/* Products with an addend that is a column, a strided view or a number. Rows at the borders of
+ * tasks must begin with it, too. */
 TEST(addends_begin_every_row) {
     wf_graph *g = new_graph(WF_F32);
     enum { M = 300, N = 200, K = 9 };

@@ -138,7 +138,8 @@ static bool is_large(const wf_tensor *node) {
     return wf_count(node) > SMALL;
 }
 
-/* Counts how often each op has been tried in each type. Returns false if it was often enough. */
+/* Counts a trial of the op in this type. Returns false if MOST_OF_AN_OP trials were counted
+ * before. */
 static bool take(const wf_op *op, wf_dtype real) {
     static struct {
         const wf_op *op;

@@ -25,7 +25,8 @@ typedef struct wall_work {
 } wall_work;
 
 void wall_say(const void *bytes, size_t n);
-/* The number of pieces so far; and forget the pieces after `mark`, before a retry reports them. */
+/* wall_mark returns the number of pieces so far. wall_take_back removes the pieces after `mark`,
+ * so that a retry can report them again. */
 int wall_mark(void);
 void wall_take_back(int mark);
 bool wall_say_leaf(const wf_tensor *leaf); /* its values; false: out of memory */

@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { MOST = 256 }; /* of tests in a case, cases in a suite, suites in a runner */
+enum { MOST = 256 }; /* tests in a case, cases in a suite, and suites in a runner */
 
 struct TCase {
     const char *name;
@@ -130,7 +130,8 @@ static void run_test(void) {
     call(at.tcase->checked[1]);
 }
 
-/* run_here and run_apart return a status as of wait(): run_here that of exit code 0 or 1. */
+/* run_here and run_apart run a test and return a status like that of wait(). run_here returns that
+ * of a process that exits with 0 or 1. */
 static int run_here(void) {
     jmp_buf failed;
     at.failed = &failed;

@@ -19,7 +19,8 @@ show_faults() {
     echo "$faults" | tail -n 12
 }
 
-# show_ways COUNTED WAY...: the table. Sets failed and ran_any to 0 or 1.
+# show_ways COUNTED WAY...: runs the ways, and prints the table, whose third column is headed
+# COUNTED. Sets failed and ran_any to 0 or 1.
 show_ways() {
     failed=0 ran_any=0
     row way 'what ran' "$1" seconds

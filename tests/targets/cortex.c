@@ -136,7 +136,7 @@ _Noreturn void reset(void) {
     for (uint32_t *to = data_begin; to < data_end; to++) *to = *from++;
     for (volatile uint32_t *to = bss_begin; to < bss_end; to++) *to = 0;
     for (volatile uint32_t *to = stack_bottom; to < stack_top - 64; to++) *to = UNUSED_WORD;
-    /* The floating-point unit. Without one the bits stay 0. */
+    /* Turns on the floating-point unit. Without one the bits stay 0. */
     *word_at(0xe000ed88) |= UINT32_C(0xf) << 20;
     __asm__ volatile("dsb\n\tisb" ::: "memory");
     run();

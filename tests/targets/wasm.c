@@ -10,7 +10,7 @@ void start(void) {
     begin_answers();
 }
 
-/* Where the line is written, and its most bytes. */
+/* line: the place to which wasm.js writes a line; most: the greatest number of its bytes. */
 EXPORT(line) char *line(void);
 char *line(void) {
     return given;
@@ -21,13 +21,14 @@ int most(void) {
     return model_LINE;
 }
 
-/* Answers n bytes of it, or collects them. Returns the bytes at result(). */
+/* Answers the line of n bytes at line(), or collects it. Returns the number of bytes of the answer
+ * at result(); 0: there is none yet; below 0: an error. */
 EXPORT(answer_it) int answer_it(int n);
 int answer_it(int n) {
     return answer(given, n);
 }
 
-/* Answers the lines that are collected. Returns the bytes at result(). */
+/* Answers the lines that are collected. Returns the number of bytes of the answers at result(). */
 EXPORT(answer_others) int answer_others(void);
 int answer_others(void) {
     return answer_rest();

@@ -77,9 +77,9 @@ def text(metric, score):
     return quoted(signature) + "\n     " + quoted(equals + value)
 
 
-print(f"""/* Written by record_metrics.py with sacreBLEU {sacrebleu.__version__}: name, BLEU of 13a and of none, chrF2;
- * what it prints for the three, VERSION standing for its version; then output and reference, line
- * by line. */""")
+print(f"""/* Written by record_metrics.py with sacreBLEU {sacrebleu.__version__}: name; BLEU with the tokenizers 13a and
+ * none, and chrF2; the lines that sacreBLEU prints for the three, VERSION standing for its version;
+ * then pairs of an output and its reference. */""")
 for name, pairs in CASES:
     outputs, references = [h for h, _ in pairs], [[r for _, r in pairs]]
     metrics = [BLEU(tokenize="13a"), BLEU(tokenize="none"), CHRF()]

@@ -115,7 +115,7 @@ TEST_ROWS(tokens_have_the_words_of_their_line, COUNT_OF(kinds)) {
         assert_words(t, samples[i], ids, n, word, words);
         ck_assert_int_eq(words_of_output(t, ids, n, again), words);
         assert_words(t, samples[i], ids, n, again, words);
-        /* cropped to 3 ids: the first two, and the end token */
+        /* at most 3 ids: the line is cropped to two and the end token; its words still count */
         if (n < 4) continue;
         ck_assert_int_eq(words_of_line(&e, samples[i], strlen(samples[i]), 3, again, message),
                          words);

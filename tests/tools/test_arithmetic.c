@@ -24,8 +24,8 @@ SETUP(enter_folder, leave_folder)
 enum { MOST_SETS = 4 };
 
 /* The hash is computed with every instruction set that runs here: with the best on one thread, with
- * the others on two. With sanitizers only the best, because builds without them compare the
- * bits. */
+ * the others on two. Sanitized builds use the best set only, because builds without sanitizers
+ * compare the others. */
 TEST_ROWS(the_signature_is_the_published_one, MOST_SETS) {
     const wf_kernels_f32 *t = wf_f32_at(_i);
     if (!t || (SANITIZED && t != wf_f32())) return;
@@ -46,8 +46,8 @@ TEST(the_signature_stands_in_the_readme) {
     " --task sort --d-model 24 --heads 2 --layers 1 --d-ff 32 --batch-size 8 --dropout 0.1 "       \
     "--ema 0.9 --warmup 5 --lr-steps 30 "
 
-/* The thirds of a training run with the first instruction set, the best one, and the first
- * again. */
+/* A training whose three parts run with the first instruction set, the last one, and the first
+ * again writes the same file as a training with the last one alone. */
 TEST(a_training_goes_on_with_another_instruction_set) {
     const char *first = wf_f32_at(0)->isa, *last = first;
     for (int i = 0; wf_f32_at(i); i++) last = wf_f32_at(i)->isa;
@@ -98,8 +98,9 @@ static bool update(wf_trainer *t, const wf_tensor *x) {
     return ok && wf_trainer_update(t, NULL);
 }
 
-/* Ranks train with different instruction sets; in place of a set that this processor lacks, with
- * the best one. WEFT_ISA is set before anything else, because the first use of a kernel reads
+/* Trains a small network and saves it at `path`. Ranks use different instruction sets, and the best
+ * one in place of a set that this processor lacks; `ranks` NULL: one process trains. Returns 0 if
+ * it succeeded. WEFT_ISA is set before anything else, because the first use of a kernel reads
  * it. */
 static int train_rank(wf_transport *ranks, void *path) {
     static const char *const sets[] = { "base", "avx2", "neon", "" };

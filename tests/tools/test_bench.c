@@ -16,10 +16,10 @@ TESTS(bench)
 
 #define QUICK " --threads 1 --seconds 0"
 
-static char text[1 << 17]; /* the output of the last run: stdout, or what its arguments redirect */
+static char text[1 << 17]; /* the last run's stdout, with what its arguments redirect there */
 
-/* Runs tools/bench, or tests/bench if the arguments begin with one of its parts. Returns the exit
- * code. */
+/* Runs tools/bench, or tests/bench if the arguments begin with limits, attention or ops. Returns
+ * the exit code. */
 static int bench(const char *arguments) {
     static const char *const developers[] = { "limits", "attention", "ops" };
     const char *tools = getenv("WEFT_TOOLS"), *folder = "";

@@ -1,4 +1,5 @@
-/* tests/tools/test_config.c - options in a file, and names that other programs use. */
+/* tests/tools/test_config.c - files of options (--config), names by which other programs know an
+ * option, and options of the optimizers, each of which must have an effect. */
 #include <stdio.h>
 
 #include "tests/suites.h"
@@ -215,7 +216,8 @@ static void train_with(int row, const char *value, const char *losses) {
     expect(0);
 }
 
-/* Each number of an optimizer must change the losses: an option without effect would mislead. */
+/* Each numeric option of an optimizer must change the losses: an option without effect would
+ * mislead. */
 TEST_ROWS(a_number_of_an_optimizer_changes_the_training, COUNT_OF(optimizer_numbers)) {
     train_with(_i, optimizer_numbers[_i].one, "one");
     train_with(_i, optimizer_numbers[_i].other, "other");

@@ -52,8 +52,8 @@ static wf_model *load(const wf_file *f) {
 
 /* ---- state_dicts ----------------------------------------------------------------------------- */
 
-/* A change of a recorded file: an entry dropped (as NULL), renamed, or with another type or shape;
- * or an entry added. */
+/* A change of a recorded file. The entry of this name is dropped (all other fields NULL or false),
+ * renamed (name), or given another type or shape; or an entry is added. */
 typedef struct change {
     const char *entry, *name, *dtype, *added;
     bool flat, cut; /* flat: all axes merged into one; cut: the last row removed */

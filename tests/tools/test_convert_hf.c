@@ -25,8 +25,8 @@ static void copy_of(const char *kind, const char *name) {
 
 /* ---- what is read is not written ------------------------------------------------------------- */
 
-/* Every file of the folder's list, whether it exists or not, is refused as an output, and the
- * folder stays as it is. */
+/* Every file that an import may read from the folder, whether it exists or not, is refused as the
+ * output, and the folder stays as it is. */
 TEST_ROWS(no_file_that_is_read_is_an_output, COUNT_OF(kinds)) {
     wf_hf_files files;
     copy_of(kinds[_i], "folder");
@@ -101,7 +101,9 @@ TEST(a_model_is_replaced_when_asked) {
 
 /* ---- an export that was stopped -------------------------------------------------------------- */
 
-/* A folder as a killed export leaves it: the list of names, and some of the files. */
+/* A folder as a killed export leaves it, with the list of names and some of the files, cannot be
+ * imported. An export to it succeeds, of the same or of another model, unless it has a file that
+ * the list does not name. */
 TEST(an_export_that_was_stopped_is_made_again) {
     copy_of("bart", "folder");
     copy_of("marian", "folder2");
@@ -228,8 +230,8 @@ TEST(a_prompt_goes_on_as_in_transformers) {
     expect(0);
 }
 
-/* A program of a model whose tokenizer.json, written by convert, splits text by a regular
- * expression. */
+/* The emitted program of a model whose tokenizer.json, written by convert, splits text by a regular
+ * expression writes the lines of generate. */
 TEST(a_folder_of_ones_own_becomes_a_program) {
     if (!has_emitted_compiler("convert_hf")) return;
     ok("seq 300 > text && train --task lm --text text --tokenizer byte-bpe --vocab-size 270 "
@@ -298,8 +300,9 @@ TEST(what_is_like_bart_goes_out_and_comes_back) {
 
 #define T5 "train --train pairs --like t5 --preset tiny --threads 1 --quiet "
 
-/* Models of --like t5, with a SentencePiece model, whose ids stay the same, and without one. After
- * fine-tuning, the tokenizer of the folder stays, too. */
+/* Models of --like t5 are exported and imported with the same greedy outputs: with a SentencePiece
+ * model, which is copied into the folder, and with words, for which the folder has no tokenizer. An
+ * imported model that was fine-tuned is exported with its old tokenizer.json. */
 TEST(what_is_like_t5_goes_out_and_comes_back) {
     char path[512], spm[640];
     snprintf(spm, sizeof spm, "cp %s t5.spm",

@@ -68,7 +68,7 @@ TEST_ROWS(a_model_goes_out_in_int8, COUNT_OF(names)) {
     assert_contains(result.err, "convert --from marian without --weights int8 keeps them");
 }
 
-/* With a SentencePiece model, lines of text become lines of text. */
+/* With a SentencePiece model, the converted model translates lines of text as recorded. */
 TEST(a_model_translates_text) {
     char path[512];
     with("cp %s model.bin", recorded("words.bin"));
@@ -89,8 +89,8 @@ TEST(a_model_translates_text) {
     ok("cmp a.bin b.bin");
 }
 
-/* Trainings of new models, with each kind of decoder, and of an imported model. Their weights are
- * exported, imported and exported again with the same bits. */
+/* Options that train new models, with each kind of decoder, and an imported model. The weights are
+ * exported, imported and exported again, and keep their bits. */
 static const char *const trainings[] = {
     "--like firefox --preset tiny --tie all",
     "--like firefox --preset tiny --tie decoder --decoder attention --activation silu",

@@ -175,8 +175,9 @@ static bool append(store *s, size_t n) {
     return store_append(s, bytes, n, message);
 }
 
-/* The pieces are smaller and larger than the buffer, which has at most 6,000 bytes; what does not
- * fit goes into a temporary file. */
+/* Pieces that are smaller and larger than the store's buffer of 6,000 bytes are read back. The
+ * buffer overflows into a temporary file: in /tmp, since TMPDIR is not set or empty, or in
+ * TMPDIR. */
 TEST_ROWS(a_store_holds_what_it_is_given, 3) {
     static const size_t sizes[] = { 1, 4095, 1, 5000, 0, 100000, 3, 4096, 8192, 7 };
     store s;

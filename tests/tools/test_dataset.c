@@ -12,7 +12,7 @@ TESTS(dataset)
 
 #define WORDS "ein haus\ta house\nzwei hunde\ttwo dogs\nein hund\ta dog\n"
 
-/* Options for the first file, with pairs held out from the second. */
+/* Options that train on the pairs of the first file, and validate with those of the second. */
 static dataset_options of_files(void) {
     return (dataset_options){ .text_task = -1,
                               .train = { path[0] },
@@ -52,7 +52,8 @@ TEST(held_pairs_keep_their_lines) {
     remove_folder();
 }
 
-/* A file that was never opened is not closed: descriptor 0 belongs to others. */
+/* dataset_free does not close a file that was never opened. Descriptor 0, which its fields would
+ * name, belongs to others. */
 TEST(nothing_held_back_closes_nothing) {
     dataset m;
     make_files();
@@ -119,8 +120,8 @@ TEST_ROWS(every_failure_is_survived, 4) {
     remove_folder();
 }
 
-/* Failing allocations while pairs are surveyed for the default settings, with some of them held
- * out. */
+/* After a failed allocation all memory is freed, also when pairs are surveyed for the default
+ * settings and some of them are held out. */
 TEST_ROWS(every_failure_of_a_look_is_survived, 2) {
     static char text[4000];
     size_t n = 0;
@@ -166,8 +167,8 @@ TEST(every_word_has_a_row) {
     ck_assert(source_of_word(0) == &source_made && source_of_word(5) == &source_pairs);
 }
 
-/* Tasks with generated sequences: as many as asked for are held out and never trained on, and
- * training sequences do not end. */
+/* Tasks with generated sequences: as many as asked for are held out and never trained on. Training
+ * sequences are generated without end, so there are no epochs. */
 TEST(made_sequences_come_in_batches) {
     dataset m;
     batch b = { 0 };

@@ -16,7 +16,7 @@ TESTS(defaults)
 
 /* ---- the rules ------------------------------------------------------------------------------- */
 
-/* One percent more data changes a setting by at most 2 %. */
+/* Asserts that a setting a, and its value b for one percent more data, differ by at most 2 %. */
 static void assert_near(double a, double b, const char *name, double size) {
     ck_assert_msg(fabs(a - b) <= 0.02 * a, "%s: %g, then %g, at %g", name, a, b, size);
 }
@@ -154,7 +154,8 @@ TEST(positions_fit_the_model) {
     assert_setting("positions", "sinusoidal");
 }
 
-/* Letters and phonemes: each side has its own kind of token, in the file too. */
+/* For words and their sounds, train chooses a kind of tokens for each side by itself, and stores
+ * both in the file. */
 TEST(each_side_has_its_tokens) {
     run("%s > pairs", kinds[0].lines);
     run("train --train pairs " TINY "--lr-steps 6 --max-steps 6 -o whole");
@@ -241,8 +242,8 @@ TEST(warmup_follows_the_steps_that_are_made) {
     }
 }
 
-/* Trainings that --max-steps ends early, the --warmup that was given, and the options that are said
- * to end the schedule, too. */
+/* Options of a training that --max-steps ends before its schedule; its --warmup option; and the
+ * options that the message names to make both end at the same step. */
 static const struct {
     const char *options, *warmup, *both;
 } stops[] = {

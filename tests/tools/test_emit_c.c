@@ -137,7 +137,8 @@ static const char *const words[] = {
     "unknown",    "\xF0\x9F\x98\x80",
 };
 
-/* Lines of words, known and unknown, and some that are empty or very long. */
+/* Writes n lines of words, known and unknown, of which some are empty or very long; then a last
+ * line without a line break. */
 static void write_text_lines(int n) {
     FILE *file = fopen("lines", "w");
     ck_assert(file);
@@ -198,7 +199,7 @@ TEST_ROWS(a_program_writes_the_text_of_generate, COUNT_OF(texts)) {
     compare(_i, r->emit, r->search);
 }
 
-/* The program ends where generate does, at a line that it cannot read. */
+/* The emitted program ends where generate does, at a line that is no valid text. */
 TEST(a_program_ends_at_a_line_that_is_no_text) {
     static const char *const bad[] = { "\\377", "a\\303", "x\\ry", "a\\000b" };
     if (!has_emitted_compiler("emit_c")) return;
@@ -231,8 +232,8 @@ TEST(a_program_ends_at_a_line_that_is_no_text) {
     ck_assert_str_eq(result.err, "line 2: it is too long\n");
 }
 
-/* A program that translates two lines at once, of which the first has no tokens, then the other one
- * alone, then lines without a search, whose score is 0. */
+/* A program that translates two lines at once, the first of them empty, and then the second alone,
+ * with the same score. An empty or invalid line has the score 0 in place of the last line's. */
 static const char two_lines[] =
     "#include <stdio.h>\n#include \"m.c\"\n"
     "int main(void) {\n"
@@ -264,8 +265,8 @@ TEST(lines_of_a_batch_have_the_scores_of_single_ones) {
     ck_assert_msg(result.status == 0, "%d %s", result.status, result.err);
 }
 
-/* Translates three lines at once; then again with each of their sources as one that the encoder
- * refuses. The other lines keep their outputs and scores. */
+/* A program that translates three lines at once, and then the same three while the encoder refuses
+ * one of them. The other two must keep their outputs and scores. */
 static const char three_lines[] =
     "#include <stdio.h>\n#include <string.h>\n"
     "static int encoded, refused = -1;\n#include \"failing.c\"\n"
@@ -311,7 +312,7 @@ TEST(a_source_that_fails_in_a_batch_changes_no_other) {
     ck_assert_msg(result.status == 0, "%d %s", result.status, result.err);
 }
 
-/* With these flags a compiler would compute other bits, so the file stops the compilation
+/* With these flags a compiler would compute other bits, so the emitted file stops the compilation
  * (#error). */
 TEST(other_arithmetic_is_refused) {
     static const char *const flags[] = { "-ffast-math", "-Ofast", "-D__FLT_EVAL_METHOD__=2" };
@@ -340,8 +341,8 @@ static const text_row pages[] = {
     { "--task lm --text pairs.tsv " JSON "--max-len 24", "", "" },
 };
 
-/* A page shows bytes that are no UTF-8 as U+FFFD. The output of generate is decoded alike, by
- * node. */
+/* A page writes the lines of generate. It shows bytes that are no UTF-8 as U+FFFD, so the output of
+ * generate is decoded alike, by node. */
 TEST_ROWS(a_page_computes_the_lines_of_generate, COUNT_OF(pages)) {
     const text_row *r = &pages[_i];
     char script[512];

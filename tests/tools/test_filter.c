@@ -216,7 +216,7 @@ TEST(long_pairs_are_scored_as_far_as_they_go) {
        "--quiet > b; cmp a b");
     assert_contains(result.err,
                     "1 of 3 lines were too long, and were cropped; the first is line 2");
-    /* The score of a cropped pair is not the score of the line, so it is written only with
+    /* A cropped pair has another score than the whole line. It is written only with
      * --long-lines crop. */
     ok("generate $SHORT in --score --quiet --long-lines skip > a; generate $SHORT in --score "
        "--quiet > b; cmp a b && grep -c '^$' b");

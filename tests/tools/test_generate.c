@@ -432,8 +432,8 @@ TEST(no_line_draws_no_picture) {
     ck_assert_int_eq(atoi(result.out), 1);
 }
 
-/* Labels of a text heat map may be characters of two columns or of none, or not printable; with
- * many labels the cells are narrow. */
+/* In a text heat map, characters of labels may take two columns or none, or may not be printable.
+ * With many labels, the cells are narrow. */
 TEST(labels_keep_their_columns) {
     static const char *const lines[] = { "\344\272\272", "e\314\201", "a\360\237\230\200",
                                          "zero\342\200\215width", "sixteen-letters!" };

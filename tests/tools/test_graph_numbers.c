@@ -25,7 +25,8 @@ SETUP(enter_folder, leave_folder)
 
 static const leaf_text two[] = { { "x", "1 2 3" }, { "w", "0.5 -1; 2 0.25; -3 1" } };
 
-/* Writes the value of a formula, whose leaves are in `two`, as wf_print does. */
+/* Writes into `text` the value of a formula as wf_print does. `two` holds the values of its
+ * leaves. */
 static void value_of(const char *formula, char *text, size_t size) {
     char message[WF_MESSAGE];
     subject s;

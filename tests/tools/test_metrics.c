@@ -49,7 +49,8 @@ static void assert_close(double got, double wanted, const char *what, const char
                   wanted);
 }
 
-/* Compares with sacreBLEU's line, with weft's name and version in place of its own. */
+/* Compares a text with sacreBLEU's, in which weft's name and version replace sacreBLEU's
+ * version. */
 static void assert_text(const char *got, const char *recorded) {
     char wanted[METRIC_TEXT];
     const char *version = strstr(recorded, "VERSION");
@@ -131,7 +132,7 @@ TEST(distance_is_that_of_the_recurrence) {
     }
 }
 
-/* The code points at which Python's str.split() splits. */
+/* The code points that Python's str.split() takes as white space. */
 TEST(white_space_is_pythons) {
     static const int32_t spaces[][2] = { { 0x09, 0x0D },     { 0x1C, 0x20 },     { 0x85, 0x85 },
                                          { 0xA0, 0xA0 },     { 0x1680, 0x1680 }, { 0x2000, 0x200A },

@@ -45,8 +45,8 @@ TEST(exchanges_take_a_delay_and_the_time_of_their_bytes) {
     ck_assert_int_eq(t.delays, 2);
 }
 
-/* A rank sends its data to every other rank through its one link. The larger of the bytes that it
- * sends and receives counts. */
+/* A rank sends its data to every other rank through its only link. The larger of the bytes that it
+ * sends and the bytes that it receives is counted. */
 TEST(what_all_get_is_sent_to_each) {
     static const int64_t at[] = { 0, 100, 1100, 1200, 1300 };
     traffic t = { 0 };
@@ -58,7 +58,8 @@ TEST(what_all_get_is_sent_to_each) {
     ck_assert_int_eq(t.delays, 1);
 }
 
-/* A second delay is counted if one byte more is sent than fits into the messages in flight. */
+/* If a rank sends one byte more than fits into the messages in flight, a second delay is
+ * counted. */
 TEST(more_than_is_on_the_way_at_once_waits) {
     enum { MOST = MPI_PIECE * MPI_AT_ONCE };
     static const int64_t some[] = { 0, MOST, 2 * MOST }, more[] = { 0, MOST + 1, 2 * MOST + 2 };

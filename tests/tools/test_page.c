@@ -67,7 +67,7 @@ TEST(assets_are_the_files_to_the_byte) {
             at += strlen(*line);
         }
         ck_assert_msg(*at == '\0', "%s has more: %.40s", assets[i].file, at);
-        /* These texts would end the page's <script> or <style>, or begin a comment. */
+        /* In a page, "</s" could end its <script> or <style>, and "<!--" would begin a comment. */
         ck_assert(!strstr(whole, "</s") && !strstr(whole, "<!--"));
         free(whole);
     }

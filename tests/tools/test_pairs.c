@@ -93,7 +93,7 @@ static const char *read_pairs(bool two, char *out, size_t size) {
     return read_some(two, false, out, size);
 }
 
-/* Files of targets alone, for a model that needs no sources. */
+/* Files may contain targets alone, for a model that needs no sources. */
 TEST(targets_may_stand_alone) {
     static const struct {
         const char *src, *tgt, *pairs, *says;

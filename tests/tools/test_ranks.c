@@ -309,7 +309,8 @@ TEST(a_time_limit_stops_all_after_the_same_step) {
     expect_to_go_on(4);
 }
 
-/* If the program that started the ranks is gone, they end, and only then is the file free. */
+/* If the program that started the ranks is killed, they end. Until then, the output file is
+ * locked. */
 TEST(ranks_do_not_outlive_their_program) {
     run(THREE "kill -KILL $first; wait $first; until train --resume -o m --train pairs --quiet "
               "--max-steps 1000000000 --max-time 0.001 2> said; do grep -v 'by another run' said "
@@ -342,7 +343,7 @@ TEST_ROWS(numbers_that_are_not_finite_end_all, 2) {
     ok("grep '\"event\":\"nonfinite\"' log");
 }
 
-/* The message of a number that is not finite is printed once, whichever rank ends first. */
+/* The message about a number that is not finite is printed once, whichever rank ends first. */
 TEST_ROWS(a_dry_run_says_what_is_not_finite, 4) {
     run(TEXT "--accum 4 --quiet --dry-run --max-steps 10 --optimizer sgd --lr 1e6 "
              "--clip-norm 0 --processes 4; echo $?");

@@ -79,7 +79,7 @@ static void fill_stream(token_stream *s, int64_t vocab, int n, int length) {
     ck_assert_msg(stream_seal(s, message), "%s", message);
 }
 
-/* Ids of two or of four bytes come back from a temporary file. */
+/* Ids of two or of four bytes are read back from a temporary file as they were written. */
 TEST_ROWS(ids_come_back, 2) {
     enum { N = 40000 };
     static int32_t ids[N];

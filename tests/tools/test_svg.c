@@ -94,7 +94,7 @@ TEST(a_heat_map_shows_weights_tokens_and_heads) {
     char *text = map_text(&map), *again = map_text(&map);
     ck_assert_str_eq(text, again);
     ck_assert_int_eq(occurrences(text, "class=\"cell\"") - 11,
-                     5); /* the scale has 11 cells; invisible cells are left out */
+                     5); /* the color scale has 11 cells; weights near 0 have none */
     ck_assert_int_eq(occurrences(text, "class=\"panel\""), 3);
     ck_assert_int_eq(occurrences(text, ">cat</text>"), 2);  /* above each head */
     ck_assert_int_eq(occurrences(text, ">chat</text>"), 1); /* beside the first */

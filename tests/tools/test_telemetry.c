@@ -350,7 +350,7 @@ typedef struct scalar {
 
 static scalar scalars[1000];
 static int n_scalars;
-static int64_t started_at; /* step of the last start event: earlier records from it on are void */
+static int64_t started_at; /* step of the last start event: it voids older records from here on */
 
 static void read_value(const unsigned char *at, const unsigned char *end, int64_t step) {
     scalar *s = &scalars[n_scalars++];

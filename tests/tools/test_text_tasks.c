@@ -1,6 +1,6 @@
 /* tests/tools/test_text_tasks.c - the tasks of sums and dates, whose lines are generated: they are
  * right, differ between the streams of training and evaluation, and are the same everywhere. */
-#include "tools/sources/text_tasks.c" /* tested from inside: how each way writes a day */
+#include "tools/sources/text_tasks.c" /* to test its static functions, which write a date */
 
 #include <time.h>
 
@@ -96,7 +96,8 @@ TEST(a_day_in_every_way) {
     }
 }
 
-/* Every day of the two centuries against the C library's calendar. */
+/* The calendar of the dates agrees with the C library's (gmtime_r) for every day from 1900 to
+ * 2099. */
 TEST(calendar_is_the_c_librarys) {
     date d = { FIRST_YEAR, 1, 1 };
     for (int64_t day = -25567; d.year < FIRST_YEAR + YEARS; day++) {

@@ -73,7 +73,7 @@ TEST(a_long_line_is_one_line) {
     ok(GPT2 "< text | " GPT2 "--decode > back; echo >> text; cmp text back");
 }
 
-/* A learned file is read again, and a training takes it. */
+/* A tokenizer.json that tokenize --learn wrote is read by tokenize, and accepted by train. */
 TEST(a_vocabulary_is_learned) {
     ok("cp " WEFT_TEST_DATA "/bpe.txt text; tokenize --learn bpe --vocab-size 400 -i text -o a && "
        "gzip -c text | tokenize --learn bpe --vocab-size 400 -o b && cmp a b && cmp a " DATA
@@ -135,7 +135,7 @@ static const struct {
     { GPT2 "--counts --tokens < /dev/null", 2, "--counts prints a number" },
     { "tokenize --tokenizer - < /dev/null", 2, "only one of --tokenizer and --input" },
     { "echo a | " GPT2 "> /dev/full", 1, "No space left" },
-    /* the program waits for the second line when it can't write the first */
+    /* The program can't write the first line while it waits for the second. */
     { "(echo a; sleep 0.2; echo b) | " GPT2 "> /dev/full", 1, "No space left" },
     { "echo a | " GPT2 "--json > /dev/full", 1, "No space left" },
 };

@@ -142,7 +142,7 @@ TEST_ROWS(unknown_option_names_the_nearest, COUNT_OF(programs)) {
     assert_contains(result.err, "the nearest is --help");
 }
 
-/* ---- refusals: a command, its exit code, and what its sentence must say -------------------- */
+/* ---- refusals: a command, its exit code, and a text that its message must contain ---------- */
 
 static const struct refusal {
     const char *command;
@@ -478,7 +478,8 @@ TEST_ROWS(resumed_training_is_the_same_training, 2) {
     ck_assert_msg(same_files("whole.safetensors", "parts.safetensors"), "%s", result.out);
 }
 
-/* With a schedule without end, the file has no total of steps, and a resume gives the same file. */
+/* If the schedule has no end, the file contains no total of steps. A resumed training gives the
+ * same file. */
 TEST_ROWS(endless_schedules_resume_to_the_same_file, 2) {
     static const char *const lines[] = { "train --task copy --batch-size 2",
                                          "train --train pairs.tsv --warmup 1" };
@@ -551,7 +552,8 @@ TEST(resume_refuses_other_settings) {
     ck_assert(same_files("m.safetensors", "before"));
 }
 
-/* Changes of a checkpoint, and the message that refuses its resume. */
+/* Metadata that are changed in a checkpoint (value NULL: removed), and the message that refuses its
+ * resume. */
 static const struct {
     const char *key, *value, *says;
 } stories[] = {
@@ -679,8 +681,9 @@ TEST(non_finite_step_keeps_the_file) {
     ck_assert(same_files("m.safetensors", "before"));
 }
 
-/* Factors that make a number not finite, and the message that names it: a parameter, the loss, a
- * gradient or its norm. */
+/* Factors for the weights of the decoder's layers and the target table (`layers`), and for those of
+ * the output, that make a number not finite; and the message that names it: a parameter, the loss,
+ * a gradient or its norm. */
 static const struct {
     float layers, output;
     const char *says;

@@ -388,7 +388,7 @@ TEST(ignored_signals_stay_ignored) {
 
 /* ---- what is told ---------------------------------------------------------------------------- */
 
-/* A command, its exit code, and the sentence that it prints. */
+/* A command, its exit code, and a text that its message must contain. */
 static const struct {
     const char *command;
     int status;

@@ -11,7 +11,7 @@
 
 TESTS(train_classify)
 
-/* Lines of 3 to 8 words, of which one says the label. */
+/* Writes lines of 3 to 8 words. One word of each line decides its label. */
 static void make_lines(void) {
     enter_folder();
     ok("awk 'BEGIN { split(\"good great fine bad poor sad tree house dog\", w); split(\"positive "
@@ -26,7 +26,7 @@ SETUP(make_lines, leave_folder)
 
 /* ---- labels ---------------------------------------------------------------------------------- */
 
-/* The dataset stays where it is opened, because its readers point to it. */
+/* Opens the dataset at m. It may not be moved afterwards, because its readers point to it. */
 static void open_lines(dataset *m, const char *train, int64_t most) {
     char message[256] = "";
     const source_options o = { .pairs = { .text_task = -1,
@@ -242,7 +242,7 @@ TEST_ROWS(what_is_wrong_is_said, COUNT_OF(refused)) {
     assert_contains(result.err, refused[_i].says);
 }
 
-/* Changes of a file's labels that do not fit its classes: the file is refused. */
+/* Labels that do not fit the classes of a file. The file is refused with a message. */
 static const struct {
     const char *labels, *says;
 } untrue[] = {

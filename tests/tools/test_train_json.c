@@ -27,7 +27,8 @@ static void make_pairs(void) {
 
 SETUP(make_pairs, leave_folder)
 
-/* Every kind is a shared vocabulary of both sides, whose ids and special tokens are the file's. */
+/* With every kind of tokenizer, both sides share the vocabulary of the tokenizer.json, with its ids
+ * and special tokens. */
 static const struct kind {
     const char *name, *special; /* ids of padding, unknown, start, end */
     const char *padding;
@@ -74,7 +75,8 @@ TEST(a_language_model_of_pairs_takes_it) {
     ck_assert_str_eq(result.out, "3\n");
 }
 
-/* An encoder has no outputs to end, and its padding is the token that the file has for it. */
+/* Encoders are trained on pairs with every kind of tokenizer, and exported with the padding token
+ * that the tokenizer.json has. */
 TEST_ROWS(an_encoder_of_pairs_takes_it, COUNT_OF(kinds)) {
     const char *name = kinds[_i].name;
     run(PAIRS "--task pairs --tokenizer-json %s --epochs 2 -o m && convert --to hf m -o folder && "
@@ -87,7 +89,7 @@ TEST_ROWS(an_encoder_of_pairs_takes_it, COUNT_OF(kinds)) {
        "train --init m --task pairs --train pairs --max-steps 2 --quiet -o tuned");
 }
 
-/* A vocabulary without any token that could end an output. */
+/* train --task pairs accepts a vocabulary without any token that could end an output. */
 TEST(an_encoder_needs_no_end) {
     ok("tokenize --learn bpe --vocab-size 270 --special '<e>,<p>' -i both -o own");
     ok(PAIRS "--task pairs --tokenizer-json own --epochs 1 -o m && embed m src > out");
@@ -103,7 +105,8 @@ TEST(a_t5_takes_it_into_its_folder) {
     ck_assert_str_eq(result.out, "40\n");
 }
 
-/* An option names the end token, as for --task lm. */
+/* If the vocabulary has no known end token, train refuses to train a translator unless --end-token
+ * names one. */
 TEST(an_option_names_the_end) {
     ok("tokenize --learn bpe --vocab-size 270 --special '<e>,<p>' -i both -o own");
     run(PAIRS "--tokenizer-json own --epochs 1 -o m");

@@ -97,8 +97,8 @@ TEST_ROWS(adapters_are_applied_and_merged, COUNT_OF(rows)) {
                                 "it is applied all the same");
 }
 
-/* The default rate of adapters is ten or more times that of a whole model, and less for a wide one.
- * An option overrides it. */
+/* The default rate of adapters is ten or more times that of a whole model, and smaller for a model
+ * that is wider. An option overrides it. */
 TEST(adapters_have_a_rate_of_their_own) {
     static const struct {
         const char *width, *options, *rate;
@@ -149,8 +149,7 @@ TEST_ROWS(adapters_go_to_peft_and_back, 2) {
     ok("convert --to hf again -o peft2; diff -r peft peft2");
 }
 
-/* In GPT-2, queries, keys and values are one matrix, which is the usual target of adapters in
- * PEFT. */
+/* In GPT-2, queries, keys and values have one matrix. PEFT adapts it by default. */
 TEST(adapters_of_a_gpt_go_to_peft_and_back) {
     int other, same;
     ok("for i in $(seq 60); do cat in; done > text");
@@ -172,7 +171,7 @@ TEST(adapters_of_a_gpt_go_to_peft_and_back) {
     assert_contains(result.err, "Train them anew with --lora-targets in_proj, or merge them");
 }
 
-/* Changes of adapter_config.json, and the messages about them. */
+/* Changes of adapter_config.json as commands of sed, and the messages about them. */
 static const struct {
     const char *edit, *says;
 } peft[] = {

@@ -26,7 +26,7 @@ SETUP(make_text, leave_folder)
 
 enum { WINDOW = 62, ROWS = 8, LENGTH = WINDOW + 2 };
 
-/* The dataset stays where it is opened, because its windows point into it. */
+/* Opens the dataset at m. It may not be moved afterwards, because its windows point into it. */
 static void open_masked(dataset *m, uint64_t seed) {
     char message[256] = "";
     const source_options o = { .running = { .text = "text",

@@ -26,7 +26,7 @@ SETUP(make_text, leave_folder)
 
 enum { WINDOW = 60, ROWS = 8, TAKEN = 9, SPANS = 3 };
 
-/* The dataset stays where it is opened, because its windows point into it. */
+/* Opens the dataset at m. It may not be moved afterwards, because its windows point into it. */
 static void open_spans(dataset *m, uint64_t seed) {
     char message[256] = "";
     const source_options o = { .running = { .text = "text",
@@ -145,7 +145,8 @@ TEST(lines_have_no_end_of_their_own) {
     assert_contains(result.err, " in 1 document, 82 tokens of ");
 }
 
-/* A single token around a line stands where the tokenizer puts it. */
+/* If the tokenizer puts one token before each line and none behind it, the sources of spans begin
+ * with that token, and have no end token. */
 TEST(a_token_before_a_line_stays_there) {
     dataset m;
     batch b = { 0 };

@@ -222,7 +222,7 @@ TEST_ROWS(parts_are_the_whole, COUNT_OF(recipes)) {
     ck_assert_msg(same_files("whole.safetensors", "parts.safetensors"), "%s", result.out);
 }
 
-/* The end of a part is validated, too, and saved if it is the best. A resume must not replace it by
+/* A part of a training is also validated at its end. A resume must not replace the .best file by
  * worse weights. In row 1 the .best file does not name its training, as in older versions, so it is
  * recognised by its settings. */
 TEST_ROWS(resume_keeps_the_best_of_all, 2) {
@@ -421,7 +421,8 @@ TEST(alignments_lose_the_same_lines) {
     expect(0);
 }
 
-/* A line without TAB has no empty side: the printed command keeps it, and it is refused. */
+/* A line without TAB has no empty side, so the printed command keeps it. train then refuses the
+ * line. */
 TEST(the_printed_command_keeps_what_is_no_pair) {
     ok("printf 'a\\tb\\nc d\\n\\te\\n' > f");
     run("tac f | train --train -");

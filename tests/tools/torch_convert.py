@@ -59,7 +59,7 @@ def line(pair):
 
 
 def weft_scores(tools, path, pairs):
-    """The same by weft, which must not depend on the batch."""
+    """The same log-probabilities by generate --score, which must not depend on the batch."""
     text = "".join(line(p) + "\n" for p in pairs)
     run = lambda *more: subprocess.run([f"{tools}/generate", "--model", path, "--score", "--json", *more], input=text,
                                        capture_output=True, text=True, check=True).stdout
@@ -105,7 +105,7 @@ def convert(tools, *arguments):
 
 
 def check_back(tools, model, c, path, folder):
-    """Both forms must load strictly; f32 bit for bit, bf16 as PyTorch rounds. Returns the module that was loaded."""
+    """Both exports, in bf16 and in f32, must load strictly: f32 bit for bit, bf16 as PyTorch rounds. Returns the f32 module."""
     back = f"{folder}/back.safetensors"
     convert(tools, "--to", "torch", "--dtype", "bf16", path, "-o", back)
     rounded = Model(c)

@@ -62,7 +62,7 @@ static void add(const void *data, size_t n) {
         w.result = (w.result ^ *at) * UINT64_C(0x100000001B3);
 }
 
-/* ---- steps: each can be taken again after it failed ------------------------------------------ */
+/* ---- steps: each can be repeated after it failed --------------------------------------------- */
 
 static int next_line(void *from, const char **line, size_t *bytes) {
     static const char *const lines[] = { "low lower lowest", "new newer newest", "low new" };

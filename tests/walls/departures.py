@@ -7,8 +7,8 @@ usage: departures.py [--short | --long] [--set SET ...] [--bits 32|64] [--room R
 In a copy of ops/kernels every place that can depart asks a variable whether it shall: multiply-adds that round
 twice, sums in another tree, products fused where they are to be rounded, a last bit of a constant. One object of one
 instruction set is compiled so, and linked with the tests, so that this set alone departs. Then each departure is
-switched on (WEFT_DEPARTURE=number), and suites run until a test fails: bits first, then table_bits with that set,
-then those of the room. A departure that no test names is a failure, and so is a test that fails without one.
+switched on (WEFT_DEPARTURE=number), and suites run until a test fails: bits first, then table_bits, int8 and panels
+with that set. A departure that no test names is a failure, and so is a test that fails without one.
 
 --short: one departure of each of two rooms, which change with the day, in f32, of the best set that runs here.
 --long: all, of all sets, f32 and f64 (hours). --once: of them, one departure of each room.
@@ -36,7 +36,7 @@ BUILD = os.path.abspath(os.environ.get("WEFT_BUILD", f"{ROOT}/build"))
 KERNELS = os.path.join(ROOT, "ops/kernels")
 SETS = ["avx512", "avx2", "neon", "base"]  # the best first
 
-# The suites that look at kernels, after `bits`; with the environment that chooses the set.
+# The suites, in the order in which they run until a test fails.
 SUITES = ["bits", "table_bits", "int8", "panels"]
 
 # Follows the types of vector.inc.
@@ -62,8 +62,9 @@ INLINE double multiply_add_one_at(int n, double a, double b, double c) {
 }
 #define FUSED_at(n, a, b, c) multiply_add_at(n, ALL(a), ALL(b), ALL(c))
 """
-# Follows the coefficients: the last bit of the first one of a polynomial. f32 rounds results that have double
-# coefficients: of these it is the last bit of the upper half.
+# C text that is inserted behind the coefficients: it changes the last bit of the first coefficient
+# of a polynomial. Where f32 has double coefficients, whose results are rounded, it changes the
+# last bit of the upper half.
 LAST_BIT = r"""
 #define LOW_FIRST (__BYTE_ORDER__ != __ORDER_BIG_ENDIAN__)
 #define LAST_BYTE(name) ((unsigned char *)name + (LOW_FIRST ? sizeof *name - sizeof(real) : sizeof(real) - 1))
@@ -113,7 +114,7 @@ class Rooms:
         """`new` is the expression that departs, or with $N in it all that stands in the place of `old`."""
         if self.text[room].count(old) != 1:
             sys.exit(f"departures: {room}: not there once: {old}")
-        # compiled() finds what is asked for in these words.
+        # compiled() finds the switches by this text.
         if "$N" in new and "departure == ($N)" not in new:
             sys.exit(f"departures: {room}: does not ask for departure == ($N): {new}")
         number = self.new(room, what)

@@ -68,7 +68,7 @@ GENERATE = "generate --threads 1 --quiet"
 LONG = "eins " * 40 + "zwei. " + "drei " * 40 + "\neins\n"
 TORCH = "--heads 2 --norm pre --positions sinusoidal --end-id 1"
 
-# Files that scenarios begin with, and how they are made.
+# Commands that make the files with which scenarios begin.
 MADE = [
     f"train {TEXT} --accum 2 --ema 0.9 --max-steps 2 --valid-every 1 --log log --curve plot.svg"
     " -o text",
@@ -90,12 +90,13 @@ MADE_LONG = [f"convert --from hf {folder} -o hf-{folder}" for folder in
     "train --init hf-lm_gpt2 --lora 2 --task lm --text src --max-len 8 --batch-size 1 --max-steps 1"
     " --threads 1 --quiet -o adapter",
 ]
-# Recorded folders of Hugging Face and of Marian that are there, too.
+# Recorded folders of Hugging Face, with which scenarios may begin, too.
 FOLDERS = "marian marian_shards bart m2m mbart nllb t5 lm_gpt2 lm_llama enc_many enc_classes enc_roberta".split()
 DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../data")
 
-# Name, command, stdin, the files that are there: as made, or name=made; a name that ends with a
-# slash is a folder. What a command changes is its output.
+# A scenario: its name, command and stdin, and the files with which it begins: NAME, as it was
+# made, or NAME=MADE under another name; a name that ends with a slash is a folder. Files that the
+# command changes are its outputs.
 SCENARIOS = [
     ("train", f"train {TEXT} --accum 2 --ema 0.9 --max-steps 4 --valid-every 2 --save-every 2"
      " --log log --curve plot.svg -o new --overwrite", "", "pairs new=old new.best=old log plot.svg"),
@@ -235,7 +236,7 @@ LONG_SCENARIOS = [
     ("train-alignments", f"train {TEXT} --alignments links --max-steps 2 --quiet -o out", "", "pairs links"),
     ("train-quantize", f"train {TEXT} --quantize-aware int8 --max-steps 2 --valid-every 1 --quiet -o out", "", "pairs"),
 ]
-# What careless.c does wrong, and what is to be said of it.
+# A mistake of careless.c, the kind of failure under which it shows, and what the judge must say of it.
 TRIALS = [
     ("crash", "memory", "dies of SIGSEGV"),
     ("silent", "space", "out is wrong, exit 0"),

@@ -350,7 +350,7 @@ static long answer(int number, long arg[6]) {
     while (c < calls + COUNT_OF(calls) && c->number != number) c++;
     if (c == calls + COUNT_OF(calls) || !fails(kinds_of(c, arg), c->name))
         return perform(number, arg);
-    /* A file that could not be closed is closed. */
+    /* The kernel closes a descriptor even if close returns an error, so the call is made. */
     if (number == SYS_close) perform(number, arg);
     if (self.kind->bit != SHORT) return -self.kind->error;
     arg[2] = self.mode == AT ? 1 : (arg[2] + 1) / 2;

@@ -27,7 +27,8 @@ TASK = ["train", "--task", "copy", "--batch-size", "2", "--valid-size", "4"] + S
 GENERATE = ["generate", "--model", "words", "-i", "in", "--reference", "ref", "--quiet", "--threads", "1",
             "--max-len-b", "2"]
 
-# A command, what it reads, and its outputs: option, and the name that a run without harm gives it.
+# A command, the files that it reads, and its outputs: each option, and the name of the file that
+# it gives in an undisturbed run.
 COMMANDS = [
     (TASK, [], {"-o": "m.safetensors", "--log": "log", "--curve": "c.svg", "--report": "r.html"}),
     (TEXT, ["pairs", "valid"], {"-o": "m.safetensors", "--log": "log", "--curve": "c.svg"}),
@@ -159,7 +160,7 @@ class Outputs(Wall):
         return self.known[key]
 
 
-# ---- states of a name: each prepares the folder and returns the name, the promised codes, and what else is meant
+# ---- states of a name: each function prepares the folder, and returns the name, the promised codes, and further fields
 
 def is_folder(c, out):
     os.mkdir(c.path(out))
@@ -394,7 +395,7 @@ def reads_what_stdout_is(wall, row, name):
     return c.run([2])
 
 
-# ---- folders of Hugging Face: what is read in them is no output, and what is another's is not replaced
+# ---- folders of Hugging Face: a program may not write over the files it reads in them, nor over those of others
 
 FOLDERS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "data", "hf")
 RECORDED = ("lines.txt", "texts.txt", "values.safetensors")  # the tests' own

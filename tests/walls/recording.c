@@ -289,7 +289,7 @@ static void add_size(recording *r, int inode, int64_t size) {
 
 /* ---- the operations of a call ------------------------------------------------------------- */
 
-/* The call, examined before and after it is made. */
+/* A call that is recorded: what is known before it is made, and examined after it. */
 typedef struct observed {
     recording *r;
     pid_t thread; /* the thread that makes a changing call; 0: none */

@@ -221,8 +221,8 @@ static void add_version(life *l, int from, const content *c) {
     l->versions[l->n++] = (version){ c != NULL, c ? c->hash : 0, from, 0 };
 }
 
-/* The number of operations after which a save must have returned: the program has begun or written
- * another file since. */
+/* The number of operations after which a save has returned for certain, because the program has
+ * begun or written another file since. */
 static int sure_after(const recording *r, int from, int inode) {
     for (int i = from + 1; i < r->n; i++) {
         const op *o = &r->ops[i];

@@ -84,7 +84,7 @@ static void send_failing(report *r) {
     asked = faults_end(&left);
 }
 
-/* Each allocation fails in turn: alone, and together with all later ones. */
+/* Each allocation fails in turn: alone, or together with all later ones. */
 TEST_ROWS(no_memory_is_told, 2) {
     report r;
     persistent = _i;

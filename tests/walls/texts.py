@@ -21,8 +21,9 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "support"))
 from wall import SMALL, Run, Wall, complaint, tools_folder
 
-# A name, the bytes of a line, and who refuses it: t as a side of a pair (w: unless blanks are tokens), g as a line to
-# be translated. What is refused everywhere is no line of text; what only a training refuses has no token.
+# A name, the bytes of a line, and who refuses it: t: train, as a side of a pair (w: train, unless
+# blanks are tokens); g: generate, as a line to be translated. A line that both refuse is no text;
+# one that train alone refuses has no token.
 TEXTS = [
     ("a byte that begins nothing", b"\xff", "tg"),
     ("a continuation alone", b"ein \x80 hund", "tg"),
@@ -162,11 +163,11 @@ def learn(wall, text, place, end, tokenizer, how):
         return None  # of all the files
     if refused:
         return refused_at(run, "hostile", number) if text[1] else None  # files of other lengths may be told first
-    # too few tokens or too many are told by what to change
+    # a message about too few or too many tokens names the option to raise
     return None if b"raise --" in run.err else "exit code 1: %s" % run.err[:200]
 
 
-# ---- files that are none, and what stands at their ends
+# ---- whole files: empty ones, ones that are no pairs, and unusual beginnings and ends
 
 def whole_files():
     bom = b"\xef\xbb\xbf"

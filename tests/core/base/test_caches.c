@@ -100,24 +100,25 @@ static const struct {
     int processors;
     const char *mended;
 } machines[] = {
-    /* nothing answers */
+    /* the machine reports no cache */
     { { { 0, 0, 0 }, { 0, 0, 0 }, { 0, 0, 0 } }, 4, "32K/8/1,512K/8/1,8M/16/4" },
     { { { 0, 0, 0 }, { 0, 0, 0 }, { 0, 0, 0 } }, 1, "32K/8/1,512K/8/1,8M/16/1" },
     { { { 0, 0, 0 }, { 0, 0, 0 }, { 0, 0, 0 } }, -1, "32K/8/1,512K/8/1,8M/16/1" },
-    /* a desktop with two threads a core, as the processor tells */
+    /* a desktop with two threads per core, as its processor reports it */
     { { { 32768, 8, 2 }, { 524288, 8, 2 }, { 33554432, 16, 16 } },
       16,
       "32K/8/2,512K/8/2,32M/16/16" },
-    /* two cores of a large server: its whole third level, and room for 128 threads */
+    /* a virtual machine with two cores of a large server reports the server's whole third level,
+     * which 128 threads share */
     { { { 49152, 12, 2 }, { 2097152, 16, 2 }, { 272629760, 20, 128 } },
       2,
       "48K/12/2,2M/16/2,16M/20/2" },
-    /* each processor in a socket of its own */
+    /* each processor is reported as a socket of its own */
     { { { 32768, 8, 1 }, { 4194304, 16, 1 }, { 16777216, 16, 1 } }, 4, "32K/8/1,4M/16/1,16M/16/4" },
     { { { 32768, 8, 1 }, { 524288, 8, 1 }, { 16777216, 16, 1 } }, 64, "32K/8/1,512K/8/1,16M/16/8" },
-    /* no third level; ways that are not told */
+    /* no third level, and no numbers of ways, are reported */
     { { { 65536, 0, 1 }, { 2097152, 0, 4 }, { 0, 0, 0 } }, 8, "64K/8/1,2M/8/4,2M/8/4" },
-    /* what no processor has */
+    /* numbers that no processor has */
     { { { 1, -1, -1 }, { -5, 99, 0 }, { INT64_MAX, 1000, 1 } }, 2, "32K/8/1,512K/8/1,8M/16/2" },
     { { { INT64_MIN, 0, 0 }, { INT64_MAX, 0, 0 }, { INT64_MIN, 0, 0 } },
       2,

@@ -1,5 +1,5 @@
-/* tests/core/file/file_cases.h - headers of safetensors files, one per row: those that are refused,
- * and with what words, and unusual ones that are right. Only for test_file.c. */
+/* tests/core/file/file_cases.h - headers of safetensors files, one per row: wrong ones, with a part
+ * of the message that refuses them, and unusual ones that are read. Only for test_file.c. */
 #ifndef WEFT_TESTS_CORE_FILE_FILE_CASES_H
 #define WEFT_TESTS_CORE_FILE_FILE_CASES_H
 

@@ -108,8 +108,8 @@ TEST(a_file_says_what_it_is) {
 
 /* ---- a resume takes a checkpoint ----------------------------------------------------------- */
 
-/* Trainings with and without averaged weights and moments; files with the kind in their metadata,
- * and without it, as older versions wrote them. */
+/* train does not resume a file of the best weights, of trainings with and without averaged weights
+ * and moments. Its metadata may name its kind, or lack it, as in files of older versions. */
 TEST_ROWS(weights_alone_are_not_resumed, 4) {
     static const char *const options[] = { "", "--ema 0.9 ", "--optimizer sgd --momentum 0 ",
                                            "--optimizer sgd --momentum 0 --ema 0.9 " };
@@ -227,7 +227,7 @@ TEST(recorded_files_resume_without_the_settings_of_later) {
 }
 
 /* Training A leaves a file of its best weights. Training B, on the same pairs, is stopped before
- * its first validation: when B is resumed beside that file, it must not take it for its own. */
+ * its first validation. When B is resumed beside that file, train must not take it for B's own. */
 TEST(the_best_of_another_training_is_not_taken) {
     for (int before = 0; before < 2; before++) {
         ok(TRAIN "--d-model 32 --max-steps 40 --valid-every 20 --overwrite -o m.safetensors");

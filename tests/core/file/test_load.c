@@ -49,7 +49,8 @@ static int64_t not_finite(const char *dtype, const void *data, size_t bytes) {
     return wf_file_not_finite(&(wf_entry){ "w", dtype, 1, { 4 }, data, bytes });
 }
 
-/* The largest finite numbers are not counted. The data may have any alignment. */
+/* wf_file_not_finite counts NaN and infinities, but not the largest finite numbers. The data may
+ * have any alignment. */
 TEST(what_is_not_finite_is_counted) {
     const char shifted[] = "\0\0\0\x80\x7f\0\0\xc0\xff\xff\xff\x7f\x7f\0\0\0";
     ck_assert_int_eq(not_finite("F32", (float[]){ 1, INFINITY, -NAN, FLT_MAX }, 16), 2);

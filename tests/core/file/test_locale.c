@@ -83,7 +83,7 @@ TEST(numbers_have_a_point_in_every_locale) {
     static const char *const wrong[] = { "", "1,5", "1.5 ", "1.5x", "x", "1e", "." };
     for (int i = 0; i < COUNT_OF(wrong); i++) ck_assert(!wf_parse_real(wrong[i], &back));
     ck_assert(!wf_parse_real(NULL, &back) && !wf_parse_real("1", NULL));
-    snprintf(text, sizeof text, "%.1f", 1.5); /* the program's own numbers are as it wants them */
+    snprintf(text, sizeof text, "%.1f", 1.5); /* printf of the program still uses its locale */
     ck_assert_str_eq(text, "1,5");
 }
 

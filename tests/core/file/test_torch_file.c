@@ -99,7 +99,7 @@ TEST_ROWS(every_type_is_read, 2) {
 
 static const char *const empties[] = { "empty.bin", "empty_old.bin" };
 
-/* PyTorch does not ask where a tensor without elements begins. */
+/* A tensor without elements is read even if it begins behind its storage, which PyTorch allows. */
 TEST_ROWS(a_tensor_without_elements_begins_anywhere, 2) {
     bytes b = read_recorded(empties[_i]);
     wf_file *f = parse(b);
@@ -203,7 +203,7 @@ TEST_ROWS(what_no_state_dict_needs_is_refused_by_name, COUNT_OF(refused_pickles)
     free(b.data);
 }
 
-/* A valid state_dict, written by hand, and an empty one, in both containers. */
+/* A valid state_dict, written by hand, and an empty one are read from both containers. */
 TEST_ROWS(a_state_dict_by_hand_is_read, 2) {
     bytes b = _i ? in_archive(PICKLE(STATE)) : in_old_container(PICKLE(STATE));
     wf_file *f = parse(b);

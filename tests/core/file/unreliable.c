@@ -33,7 +33,7 @@ static const char *const faults[] = { "none",       "no memory",   "no memory fr
 static enum fault fault;
 static long at, calls;
 
-/* Is this call of that kind the one that fails? */
+/* Counts a call, if calls of this kind are to fail. Returns true if this call must fail. */
 static bool fails(enum fault kind) {
     if (fault == NO_MEMORY_FROM_NOW && kind == NO_MEMORY) return ++calls >= at;
     return fault == kind && ++calls == at;

@@ -227,7 +227,8 @@ static bool drawing(void) {
     return all && length > 0;
 }
 
-/* A picture with the numbers of a leaf, of a result and of its gradient, each in their boxes. */
+/* wf_dot draws a graph with the numbers of a leaf, of a result and of its gradient. Each has its
+ * box. */
 static bool drawing_numbers(void) {
     char message[WF_MESSAGE] = "";
     bool was = faults_pause(true);
@@ -250,7 +251,7 @@ static bool drawing_numbers(void) {
     return drawn;
 }
 
-/* An op of WF_MAX_RESULTS results. A plan with more than 4096 arrays: the planner places the
+/* An op of WF_MAX_RESULTS results, for a plan with more than 4096 arrays: the planner places the
  * largest 4096 in the order of their size, and the others in the order of the schedule. */
 static bool shape_crowd(wf_call *c) {
     for (int k = 0; k < c->n_out; k++)
@@ -367,8 +368,8 @@ static bool files(void) {
     return !failed;
 }
 
-/* Two plans in one emitted C file: dropout, a value that one plan hands to the other, and weights
- * that are updated. */
+/* wf_emit writes two plans into one C file. They contain dropout, a value that one plan passes to
+ * the other, and weights that are updated. */
 typedef struct emitting_work {
     wf_plan *plans[2];
     char message[256];

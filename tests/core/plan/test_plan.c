@@ -212,7 +212,8 @@ static float *rows_of(int64_t b, int64_t t) {
     return data;
 }
 
-/* Sizes in any order, more of them than a plan remembers; a row keeps its bits in every batch. */
+/* The test binds sizes in any order, and more of them than a plan remembers. A row must have the
+ * same bits in every batch. */
 TEST(extents_are_bound_again_and_again) {
     wf_graph *g = new_graph(WF_F32);
     wf_tensor *x, *y = model_of_rows(g, &x), *mean = wf_mean(y, WF_ALL_AXES, false);
@@ -408,7 +409,8 @@ static void *use(void *arg) {
     return NULL;
 }
 
-/* Several plans of one graph at once, one shared pool and none: the same bits as alone. */
+/* Several plans of one graph run at once, with one shared pool and without a pool. Each must give
+ * the same bits as alone. */
 TEST(plans_run_side_by_side) {
     enum { USERS = 4, B = 16, T = 9, BYTES = B * T * 4 * sizeof(float) };
     wf_graph *g = new_graph(WF_F32);

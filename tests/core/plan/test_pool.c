@@ -185,7 +185,7 @@ TEST(start_and_stop_200_times) {
     }
 }
 
-/* A task that takes longer than workers spin: they fall asleep, and must be woken. */
+/* A task that takes longer than idle workers spin. They fall asleep, and must be woken. */
 static bool slow_task(void *arg, int64_t index, int worker) {
     if (index % 2 == 0) nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
     return count_task(arg, index, worker);

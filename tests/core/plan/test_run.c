@@ -143,7 +143,7 @@ TEST(views_need_no_memory) {
               *s = total(y);
     wf_plan *p = plan_of(s);
     ck_assert_uint_le(wf_plan_memory(p),
-                      64 * 64 * 4); /* a copy at most, for a sum that wants rows */
+                      64 * 64 * 4); /* at most one copy, because the sum may need whole rows */
     wf_plan_free(p);
     end_graph(g);
 }

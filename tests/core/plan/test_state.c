@@ -156,7 +156,8 @@ TEST(rows_are_reordered) {
     end_graph(l.g);
 }
 
-/* Every list of four, three, two or one of four rows: permutations, copies, rows that stay. */
+/* The test reorders every list of one to four of four rows: permutations, copies, and rows that
+ * keep their place. */
 TEST(every_reordering_is_right) {
     little l;
     open_little(&l);

@@ -185,7 +185,8 @@ TEST(a_gradient_of_a_gradient_may_be_zero) {
     end_graph(g);
 }
 
-/* Every row of the table of ops whose op passes no gradient, because its value jumps. */
+/* wf_grad refuses every row of the table of ops whose op has no gradient because its value
+ * jumps. */
 TEST(rows_that_jump_are_refused) {
     int refused = 0;
     for (int i = 0; i < op_case_count; i++) {
@@ -213,7 +214,7 @@ TEST(cotangents_stop_with_a_word_too) {
     wf_graph_free(g);
 }
 
-/* An op of the program's own that says it has no gradient. */
+/* wf_grad also refuses an op of the program's own that says it has no gradient. */
 WF_ELEMENTWISE(eval_floor, floor(x))
 
 TEST(ops_of_a_program_are_asked_too) {

@@ -145,7 +145,7 @@ TEST(what_is_computed_can_be_named) {
 }
 
 static const struct {
-    const char *first, *second; /* of two tensors */
+    const char *first, *second; /* the names that two tensors are to have */
     bool leaf;                  /* the second is a leaf that is declared after the first is named */
     const char *says;
 } taken[] = {
@@ -483,8 +483,8 @@ static void assert_all(const wf_tensor *leaf, int i) {
     ck_assert_int_eq(same, wf_count(leaf));
 }
 
-/* Leaves of 0 elements to some MB, in mixed order. Every third gets another layout, so that its
- * memory is freed between that of others, and used again. */
+/* Leaves of 0 elements to some MB, in mixed order. The layout of every third leaf is changed, so
+ * that its memory is freed between that of other leaves, and used again. */
 TEST(many_leaves_keep_their_values) {
     static const int64_t columns[] = { 1, 0, 17, 1000, 3, 65536, 64, 600000, 15, 16, 0, 300000 };
     enum { SIZES = COUNT_OF(columns), LEAVES = 8 * SIZES };

@@ -37,7 +37,8 @@ TEST(a_shape_rule_may_refuse_a_binding) {
     wf_tensor *x = wf_input(g, "x", WF_F32, 1, &B), *y = wf_input(g, "y", WF_F32, 1, &C);
     wf_tensor *w =
         wf_record(&even, 2, (wf_tensor *[]){ wf_concat((wf_tensor *[]){ x, y }, 2, 0), y }, NULL);
-    ck_assert_msg(wf_ok(g), "%s", wf_error(g)); /* nominal sizes are odd, and their sum is even */
+    /* It is recorded, because the nominal sizes are odd, and their sum is even. */
+    ck_assert_msg(wf_ok(g), "%s", wf_error(g));
     wf_plan *p = wf_plan_new(
         g, &(wf_plan_options){
                .fetch = &w, .n_fetch = 1, .feed = (wf_tensor *[]){ x, y }, .n_feed = 2 });

@@ -4,11 +4,13 @@ is as good in exact numbers and rounds elsewhere. Python's standard library alon
 A row: the room, the text that stands there once, what departs ($N: it stands for all of the text, and asks for departure
 $N itself), and what it is. Multiply-adds need no row: each of them is made to round twice."""
 
-# f32's sine is that of doubles, rounded: a double's last bit shows in one of 2^29 results.
-# Normal numbers are drawn by the tables of f64. Multiply-adds of f32 need no integers.
+# Files of kernels whose departures are tested in f64 alone: f32's sine is that of doubles,
+# rounded, so a double's last bit shows in one of 2^29 results. Normal numbers are drawn by the
+# tables of f64. Multiply-adds of f32 need no integers.
 OF_F64_ALONE = {"trigonometry.inc", "draw.inc", "multiply_add_far.inc"}
 
-# Multiply-adds of two small terms of f64, whose second rounding shows in one of 2^19 results by estimate, or fewer.
+# Multiply-adds that are changed in f32 alone: in f64, their terms are so small that a second rounding changes an
+# estimated one of 2^19 results, or fewer.
 OF_F32_ALONE = [
     ("attention_softmax.inc", "multiply_add(rounded[i] - ROUND, ALL((real)-LN2_LOW), r[i])"),
     ("math.inc", "FUSED(k, -LN2_LOW, FUSED(k, -LN2_HIGH, x"),
@@ -16,7 +18,8 @@ OF_F32_ALONE = [
     ("functions.inc", "FUSED(-s.high, d.low, FUSED(-s.high, d.high, f))"),
 ]
 
-# Multiply-adds whose products are exact: whole numbers of few digits times a constant that ends in zeros, powers of two.
+# Multiply-adds whose products are exact, so that rounding twice changes nothing: whole numbers of
+# few digits times a constant that ends in zeros, and powers of two.
 EXACT_PRODUCTS = [
     ("math.inc", "FUSED(k, -LN2_HIGH, x)"),
     ("math.inc", "FUSED(exponent, LN2_HIGH, "),
@@ -41,7 +44,7 @@ NEVER_SHOWN = [
     ("trigonometry.inc", "multiply_add_one(high, HALF_PI_REST, low * HALF_PI_HIGH)"),
 ]
 
-# They prefetch, choose sizes, or list the entries of the table.
+# Files that compute no results: they prefetch, choose sizes, or list the entries of the table.
 WITHOUT_RESULTS = {"prefetch.inc", "kernels.inc"}
 
 IN_ORDER = """({ double t = 0;
