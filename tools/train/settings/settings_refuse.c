@@ -23,7 +23,7 @@ static void refuse_idle_numbers(const settings *set) {
 
 enum { ANY_TIE = 1 << WF_TIE_NONE | 1 << WF_TIE_DECODER | 1 << WF_TIE_ALL };
 
-/* The form that each class of transformers has, in the order of the words of --like. */
+/* The form of model that each word of --like stands for, in the order of the words. */
 static const struct {
     const char *name, *form;
     wf_norm_place norm;
