@@ -313,7 +313,7 @@ bool subject_is_mask(const wf_tensor *input) {
     return strcmp(input->name, "may attend") == 0 || strcmp(input->name, "source mask") == 0;
 }
 
-/* An encoder has no extent T, and a formula has no extents. */
+/* A layer of an encoder has no extent T, and a formula has no extents. */
 bool subject_bind(const subject *s, wf_plan *p, int64_t batch, int64_t length) {
     if (s->is_formula) return true;
     if (s->model) return wf_model_bind(s->model, p, batch, s->model->src ? length : 0, length);

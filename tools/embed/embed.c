@@ -145,7 +145,8 @@ static void keep(results *r, int64_t n, const float *vectors) {
     r->n += n;
 }
 
-/* The header of a .npy file, version 1.0: its length is a multiple of 64. */
+/* Writes the kept vectors as a .npy file, version 1.0. The length of its header is a multiple of
+ * 64. */
 static void put_npy(results *r) {
     const uint16_t one = 1;
     char little = *(const char *)&one ? '<' : '>', text[192];

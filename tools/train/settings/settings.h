@@ -115,7 +115,8 @@ bool settings_running(const settings *set); /* running text */
  * the text for its %s: the value of --learn, and for some tasks --special. */
 #define MAKES_ONE "\"tokenize --learn %s --vocab-size 8000 -i TEXT -o FILE\" makes one"
 const char *settings_learns(const settings *set);
-/* True if an encoder is trained; and if it predicts hidden tokens, or labels. */
+/* True if an encoder alone is trained; if hidden tokens are predicted, by an encoder or with --task
+ * spans; if an encoder finds labels. */
 bool settings_encoder(const settings *set);
 bool settings_masks(const settings *set);
 bool settings_classifies(const settings *set);
