@@ -146,7 +146,8 @@ static option rows[] = {
     CHOICE("tokenizer-tgt", told.data.tokenizer_tgt, "same" WF_LEARNED_NAMES(WF_NAME_AFTER),
            "with --task add, date or text: kind of tokens into which targets are cut, if it "
            "differs from that of sources. same: the value of --tokenizer, which is then for both. "
-           "If both sides share a vocabulary, they have one kind. Refused with --tokenizer json",
+           "If both sides share a vocabulary, they have one kind. Refused with --tokenizer json "
+           "and sentencepiece",
            OF_MODEL, BEFORE("same")),
     INPUT("tokenizer-json", told.data.tokenizer_json,
           "for tasks that read text from files: tokenizer.json of Hugging Face, or of tokenize "
