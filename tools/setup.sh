@@ -1,4 +1,4 @@
-# tools/setup.sh - what quickstart.sh and test.sh share: find what is missing, install it, build. To be sourced.
+# tools/setup.sh - what the scripts that build weft share: find what is missing, install it, build. To be sourced.
 #
 # Only what is missing is installed, by the machine's own package manager. Without root or sudo the exact
 # command is printed instead, with exit 2. apt-get has been tried; dnf, pacman and brew are written from
@@ -77,7 +77,8 @@ root() {
     echo sudo
 }
 
-# need WHAT...: install each that is missing; exit with 2 if that fails. $fetched: a shell fetches lists of packages once.
+# need WHAT...: install each that is missing; exit with 2 if that fails, or if meson is too old. $fetched: a shell fetches
+# lists of packages once.
 need() {
     missing=
     for what in "$@"; do is_there "$what" || missing="$missing $what"; done
@@ -122,7 +123,7 @@ install_missing() {
     done
 }
 
-# configure FOLDER OPTIONS...: set up a build folder, or keep the one that is there.
+# configure FOLDER OPTIONS...: set up a build folder, or set these options of the one that is there.
 configure() {
     folder=$1
     shift

@@ -5,8 +5,9 @@
 #
 # Installs what is missing (a C compiler, meson, ninja, pkg-config, Check, zlib), then builds and tests three times: as
 # released (build/), with the address and undefined-behaviour sanitizers (build-asan/), and the threaded
-# suites with the thread sanitizer (build-tsan/). While tests run, the next build compiles at the lowest priority. Ends with
-# all failures, then Check's closing line of each.
+# suites with the thread sanitizer (build-tsan/). Where CI is set, it also installs an MPI, and an emulator for the NEON
+# kernels. While tests run, the next build compiles at the lowest priority. Ends with all failures, then Check's closing
+# line of each.
 set -eu
 cd "$(dirname "$0")/.."
 . tools/setup.sh
@@ -107,9 +108,10 @@ await_build() {
 }
 
 need compiler meson ninja pkg-config check zlib
-# An MPI for ranks on several machines; without it, train-mpi is not built.
+# Only in CI: an MPI for ranks on several machines; without it, train-mpi is not built.
 [ -z "${CI:-}" ] || (need mpi) || say "train-mpi is not tested here"
-# A compiler and an emulator for the NEON kernels; without them, tests/systems.sh neon is skipped. Installed while weft compiles.
+# Only in CI: a compiler and an emulator for the NEON kernels, installed while weft compiles; without them, tests/systems.sh neon
+# is skipped.
 installer=
 [ -z "${CI:-}" ] || { { (need arm) || say "the NEON kernels are not tested here"; } & installer=$!; }
 # A small quarantine: Check forks for every test, and a fork copies what its parent holds.

@@ -261,6 +261,8 @@ TEST(nonsense_is_refused) {
         { "learn 2 --file nowhere.c", "nowhere.c can't be read" },
         { "learn --picture", "--picture" },
         { "learn --file own.c", "--file" },
+        { "learn 2 --picture --mistakes", "--mistakes would have no effect" },
+        { "learn 2 -o p.svg --mistakes", "--mistakes would have no effect" },
         { "learn 2 --folder /dev/null/x", "can't be made" },
     };
     for (int i = 0; i < COUNT_OF(commands); i++) {

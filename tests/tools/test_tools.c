@@ -446,6 +446,8 @@ TEST(every_program_takes_a_language_model) {
     assert_contains(result.out, "Layer of a decoder-only model, width 16");
     ck_assert_ptr_null(strstr(result.out, "memory"));
     ck_assert_ptr_null(strstr(result.out, "multihead_attn"));
+    ok("graph --of decoder-layer -m m.safetensors --plan && "
+       "graph --of decoder-layer -m m.safetensors --values");
     ok("graph --of attention -m m.safetensors");
     assert_contains(result.out, "Self-attention(x)");
     run("graph --of encoder-layer -m m.safetensors");

@@ -403,6 +403,8 @@ static const struct {
     { "--tokenizer word " DE, 2, "--spm-src would have no effect: it is for --tokenizer sent" },
     { DE "--vocab-size 100", 2, "--vocab-size would have no effect: the .spm file says it" },
     { DE "--share-vocab", 2, "--share-vocab would have no effect: the .spm file says it" },
+    { DE "--tokenizer-tgt word", 2,
+      "--tokenizer-tgt would have no effect: a SentencePiece model cuts each side" },
     { DE EN "--arch language", 2, "has one vocabulary: --spm-src or --spm-tgt alone" },
     { DE EN "--tie all", 2,
       "--tie all: one table of embeddings for both sides needs one vocabulary: leave" },

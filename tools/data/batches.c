@@ -142,7 +142,7 @@ void batches_epoch(batches *b, int64_t epoch) {
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 
-/* Allocates the arrays that have an element per batch. */
+/* Cuts the pairs into batches, in new arrays with an element for each batch. False with message. */
 static bool cut_into_batches(batches *b, char *message) {
     if (!cut_all(b, message)) return false;
     b->first = calloc((size_t)b->n + 1, sizeof *b->first);
@@ -221,7 +221,7 @@ bool batches_fill(const batches *b, int64_t i, batch_ids ids, batch *out) {
 
 void batches_largest(const batches *b, int side, int64_t *B, int64_t *S, int64_t *T) {
     *B = *S = *T = 0;
-    int64_t most = -1; /* targets without sources all have length 0 */
+    int64_t most = -1; /* below 0, because batches of targets alone have 0 source tokens */
     for (int64_t i = 0; i < b->n; i++) {
         int64_t s, t, rows = batches_rows(b, i);
         extents(b, i, &s, &t);

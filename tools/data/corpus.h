@@ -64,7 +64,8 @@ void corpus_free(corpus *c);
  * pair cannot be stored. */
 bool corpus_add(corpus *c, const char *const text[2], const size_t bytes[2], int64_t line,
                 char *message);
-/* call it before the first read; false also if the corpus is empty */
+/* end adding, before the first corpus_at or corpus_ids; false with message, also for an empty
+ * corpus */
 bool corpus_seal(corpus *c, char *message);
 
 /* Add the pair that p returned last, with its alignment if limits.aligned is set. */

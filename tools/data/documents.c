@@ -41,8 +41,8 @@ static bool fill(documents *d) {
     return true;
 }
 
-/* The length of a prefix that ends between UTF-8 characters. A last character of several bytes,
- * which have at most three continuation bytes, is left out, even if it is complete. */
+/* The length of a prefix that ends between UTF-8 characters. A last character of several bytes is
+ * left out, even if it is complete; it has at most three continuation bytes. */
 static size_t whole_characters(const char *text, size_t n) {
     size_t end = n;
     while (end + 3 > n && end > 1 && wf_utf8_continues(text[end - 1])) end--;

@@ -83,9 +83,10 @@ static bool lacks_side(const pair_lines *p) {
     return (!src && !p->targets) || tab + 1 == p->text[0] + p->bytes[0];
 }
 
-/* Reports a line that lacks a side, the number of all such lines, and a command that leaves them
- * out, and the "\r" of Windows, which awk would take for text. A line without TAB stays, and is
- * refused later. `why`: what is wrong with this one. */
+/* Reports a line that lacks a side, the number of such lines from there on, and an awk command that
+ * leaves them out. The command first removes the "\r" of Windows, which awk would take for text. It
+ * keeps lines without a TAB, which are refused later. `why`: what is wrong with the reported
+ * line. */
 static bool refuse_side(pair_lines *p, int i, const char *why, char *message) {
     long long number = (long long)p->number;
     long long n = 1;

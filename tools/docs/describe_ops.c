@@ -130,7 +130,8 @@ static int differentiate(wf_tensor *y, wf_tensor **x, wf_tensor **dy, wf_tensor 
     return n;
 }
 
-/* Record the example, and gradients of it until the op is found. */
+/* Record the example, and its first and second gradient until the op is found. NULL: it is in
+ * none. */
 static wf_tensor *record_example(wf_graph *g, const wf_op *op, const op_example *row) {
     wf_tensor *x[MOST_OPERANDS] = { NULL }, *wrt[MOST_OPERANDS], *dx[MOST_OPERANDS] = { NULL };
     int n = 0;

@@ -1,6 +1,6 @@
 """tools/docs/markdown.py - the part of Markdown that the pages of this project use, as HTML.
 
-Headings, paragraphs, fenced blocks, tables, lists (with lists in them), quotes, rules, `code`, **strong**,
+Headings, paragraphs, fenced and indented blocks, tables, lists (with lists in them), quotes, rules, `code`, **strong**,
 *emphasis*, links and pictures. A renderer is given a function that turns the target of a link into one
 that holds in the manual.
 """

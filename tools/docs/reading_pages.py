@@ -22,7 +22,7 @@ def page_of(path):
 
 
 def sources(root):
-    """{path: text} of all C files, scripts and pages."""
+    """{path: text} of all C files and scripts."""
     found = {}
     for folder in FOLDERS:
         for path in sorted((root / folder).rglob('*')):

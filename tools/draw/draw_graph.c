@@ -49,12 +49,16 @@ static settings told = { .of = SUBJECT_TRANSFORMER,
 static option rows[] = {
     GROUP("What is drawn"),
     CHOICE("of", told.of, SUBJECT_WORDS,
-           "what to draw. transformer: the whole model. The other words: this part of it"),
+           "what to draw. transformer: the whole model, of any kind. The other words: this part of "
+           "it; a decoder-only model has no encoder-layer, and an encoder no decoder-layer. "
+           "Refused with --formula and --emit-c"),
     CHOICE("level", told.level, "module|op",
-           "what a box of the picture is: a module, such as a linear layer, or an operation",
+           "what a box of the picture is: a module, such as a linear layer, or an operation. "
+           "Refused with --values, --step, --html and --emit-c, and with --formula alone",
            .fallback = "op with --of attention; else module"),
     COUNT("depth", told.depth, 1, 32,
-          "with --level module: number of levels of modules within modules to draw",
+          "with --level module: number of levels of modules within modules to draw. Refused where "
+          "--level is",
           .fallback = "down to attention and linear layers"),
     { .name = "formula",
       .kind = OPTION_STRING,
@@ -62,72 +66,42 @@ static option rows[] = {
       .argument = "TEXT",
       .help =
           "draw this formula with its numbers, in place of a model. It may have + - * / @ (matrix "
-          "product) ^ (power), parentheses, functions and variables. An option with the name "
-          "of a variable sets its values: --x \"1 2 3; 4 5 6\" is a matrix of two rows. A "
-          "--config file can't set variables" },
+          "product) ^ (power), parentheses, variables, and functions: softmax, sum, transpose and "
+          "others, or an op of the library. An option with the name of a variable sets its values: "
+          "--x \"1 2 3; 4 5 6\" is a matrix of two rows. A --config file can't set variables" },
     FLAG("backward", told.backward,
          "also draw the operations that compute the gradients of the loss with respect to all "
-         "parameters, with dashed lines, or show them with --step and --html. --values has the "
-         "gradients in any case"),
+         "parameters, with dashed lines, or show them with --step and --html. Refused with "
+         "--values, which always has the gradients"),
     FLAG("force", told.force,
-         "draw a graph even if it has more than 5,000 nodes, which is refused otherwise"),
+         "draw a graph as Graphviz text even if it has more than 5,000 nodes, which is refused "
+         "otherwise"),
 
-    GROUP("Numbers"),
-    FLAG("values", told.values,
-         "show numbers for one example in each node of the picture: its value, and the gradient of "
-         "the loss with respect to it. The loss of a model is its own, that of a layer the sum of "
-         "squares of its result, and that of a formula the sum of its result"),
-    FLAG("second", told.second,
-         "with --values or --formula: also show second derivatives. For each node it is the "
-         "derivative, with respect to the node, of the sum of its gradient"),
-    FLAG("table", told.table,
-         "with --values or --formula: print the numbers as a table in place of Graphviz text. On a "
-         "terminal, without -o, a table is printed in any case"),
-    FLAG("step", told.step,
-         "debug step by step: show the nodes for one example, in the order of computation, each "
-         "with formula, operands and result. Keys: n next, p previous, g N goes to node N, /WORD "
-         "searches names and ops, f finds the first node with a NaN or an infinity that none of "
-         "its operands has, z the next one with a row of zeros, v shows all numbers, q quits. "
-         "Without a terminal all nodes are written, and the exit code is 3 if f finds one"),
-    { .name = "commands",
-      .kind = OPTION_STRING,
-      .value = &told.commands,
-      .argument = "KEYS",
-      .help =
-          "with --step: run these commands, which --step lists, in place of typed ones, and end. "
-          "Semicolons separate them: \"/softmax; n; v\"" },
-    { .name = "source",
-      .kind = OPTION_STRING,
-      .value = &told.source,
-      .argument = "LINE",
-      .help = "with --values or --step of a whole model: source of the example, a line as for "
-              "generate; for a new model token ids",
-      .fallback = "some tokens of its vocabulary" },
-    { .name = "target",
-      .kind = OPTION_STRING,
-      .value = &told.target,
-      .argument = "LINE",
-      .help = "with --values or --step of a whole model: target of the example",
-      .fallback = "the model's own output" },
+#include "number_rows.inc"
 
     GROUP("Model"),
     MODEL("model", told.model,
           "model file that train or convert wrote. It may also be a word without a dash. Without a "
-          "file, the model is a new encoder-decoder Transformer with the sizes below",
+          "file, the model is a new encoder-decoder Transformer with the sizes below. --emit-c "
+          "needs a file, and --formula refuses one",
           .letter = 'm'),
     COUNT("d-model", told.d_model, 1, 16384,
           "without --model: width of the model, the number of values in an embedding"),
     COUNT("heads", told.heads, 1, 1024,
           "without --model: number of attention heads in each layer. It must divide --d-model"),
-    COUNT("d-ff", told.d_ff, 1, 65536, "without --model: inner width of the feed-forward layers"),
+    COUNT("d-ff", told.d_ff, 1, 65536,
+          "without --model, and not with --of attention: inner width of the feed-forward layers"),
     COUNT("layers", told.layers, 1, 256,
-          "without --model: number of layers in the encoder, and also in the decoder"),
+          "without --model, with --of transformer: number of layers in the encoder, and also in "
+          "the decoder"),
     CHOICE("norm", told.norm, WF_NAMES(WF_NORM_NAMES),
-           "without --model: place of the LayerNorm, before (pre) or after (post) each sublayer"),
+           "without --model, and not with --of attention: place of the LayerNorm, before (pre) or "
+           "after (post) each sublayer"),
 
     GROUP("Plan"),
     FLAG("plan", told.plan,
-         "run the graph, and show the time, number of parallel tasks and memory of each operation"),
+         "run the graph, and draw it with the time, number of parallel tasks and memory of each "
+         "operation. Only one of --values, --step, --plan, --html and --emit-c is possible"),
     COUNT("batch-size", told.batch_size, 1, 4096,
           "number of sequences in the batch of --plan and --html, or of --values and --step of a "
           "layer; for --emit-c --train of text the maximum",
@@ -146,13 +120,14 @@ static option rows[] = {
     DRAWN("output", told.output,
           "file for the Graphviz text, the C or the page of --emit-html; - is stdout. An existing "
           "file is replaced if weft wrote it. The program dot of the package graphviz draws the "
-          "text; --html needs no other program",
+          "text; --html needs no other program. Refused with --step, --html, --table and --dry-run",
           .letter = 'o', .fallback = "stdout"),
-    DRAWN(
-        "html", told.html,
-        "file for an HTML page in place of Graphviz text. Its modules can be folded, and each node "
-        "has its formula, shape, gradient, time and bytes. It shows the graph as recorded, as "
-        "rewritten by fusion and as planned, and the plan's memory"),
+    DRAWN("html", told.html,
+          "file for an HTML page in place of Graphviz text. Its modules can be folded, and each "
+          "node has its formula, shape, gradient, time and bytes. It shows the graph as recorded, "
+          "as rewritten by fusion and as planned, and the plan's memory. An existing file is "
+          "replaced only if it is a page of weft. Only one of --values, --step, --plan, --html and "
+          "--emit-c is possible"),
 };
 
 static program self = {

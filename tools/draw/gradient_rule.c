@@ -30,7 +30,8 @@ static void WF_PRINTF(2, 3) put(writer *w, const char *format, ...) {
 
 static void put_expression(writer *w, const wf_tensor *t, int depth);
 
-/* Writes an operand that needs no brackets: "a", "y", "dy", "2". */
+/* Writes an operand that needs no brackets: "a", "y", "dy", "2". False: t is none, and nothing was
+ * written. */
 static bool put_name(writer *w, const wf_tensor *t) {
     char name[64];
     const wf_tensor *y = w->y;

@@ -125,6 +125,7 @@ static wf_tensor *record_encoder_layer(wf_graph *g, const layer_form *f) {
 static wf_tensor *record_stack_layer(wf_graph *g, const layer_form *f) {
     const wf_block_options *c = &f->sizes;
     int64_t B = wf_extent(g, "B", 4096), T = wf_extent(g, "T", 4096);
+    wf_extent(g, "S", 4096); /* unused: subject_bind binds it */
     struct wf_encoder_block layer = wf_encoder_layer_new(g, "layer", c);
     wf_tensor *x = wf_input(g, "x", wf_real(g), 3, (int64_t[]){ B, T, c->d_model });
     return wf_encoder_layer(&layer, x,
@@ -313,7 +314,7 @@ bool subject_is_mask(const wf_tensor *input) {
     return strcmp(input->name, "may attend") == 0 || strcmp(input->name, "source mask") == 0;
 }
 
-/* An encoder has no extent T, and a formula has no extents. */
+/* A layer of an encoder has no extent T, and a formula has no extents. */
 bool subject_bind(const subject *s, wf_plan *p, int64_t batch, int64_t length) {
     if (s->is_formula) return true;
     if (s->model) return wf_model_bind(s->model, p, batch, s->model->src ? length : 0, length);

@@ -41,13 +41,13 @@ static option rows[] = {
           .letter = 'i', .fallback = "stdin"),
     OUTPUT("output", told.output,
            "file for the results. It is written when all lines are done, and replaces an existing "
-           "file; - is stdout",
+           "file, but no model and no picture or page of weft; - is stdout",
            .letter = 'o', .fallback = "stdout"),
     CHOICE("format", told.format, "text|npy|f32|label",
            "form of the vectors. text: a line of numbers for each line of input. npy: a matrix for "
            "NumPy, with a row for each line. f32: only the numbers of this matrix, of 4 bytes each "
            "in this machine's order. label: no vector, but the label of the likeliest class, TAB, "
-           "and its probability",
+           "and its probability, for a model that has labels. Refused with --search",
            .fallback = "label if the model has labels, as of train --task classify, else text"),
     GROUP("Search"),
     INPUT("search", told.search,
@@ -62,7 +62,7 @@ static option rows[] = {
            "text that is put before each line of the input. Some models were trained so, as E5 "
            "with \"query: \""),
     PROMPT("search-prompt", told.search_prompt,
-           "text that is put before each line of --search, as \"passage: \""),
+           "with --search: text that is put before each line of that file, as \"passage: \""),
     GROUP("Work"),
     COUNT("batch-size", told.batch_size, 1, 4096,
           "maximum number of lines that are computed together; of long lines there are fewer. The "
@@ -73,7 +73,8 @@ static option rows[] = {
            "number format of the weight matrices in memory. bf16 takes half of the bytes of f32 "
            "and int8 a quarter. Both are faster and slightly less accurate",
            .fallback = "f32, or int8 if the file has that"),
-    FLAG("quiet", told.quiet, "do not print the speed on stderr"),
+    FLAG("quiet", told.quiet,
+         "do not print the speed on stderr. Warnings about lines that are cut are still printed"),
 };
 
 static program self = {
@@ -144,7 +145,8 @@ static void keep(results *r, int64_t n, const float *vectors) {
     r->n += n;
 }
 
-/* The header of a .npy file, version 1.0: its length is a multiple of 64. */
+/* Writes the kept vectors as a .npy file, version 1.0. The length of its header is a multiple of
+ * 64. */
 static void put_npy(results *r) {
     const uint16_t one = 1;
     char little = *(const char *)&one ? '<' : '>', text[192];

@@ -101,7 +101,8 @@ static int64_t layers_to_recompute(wf_model *m, const wf_model_emit_options *o, 
     return fits;
 }
 
-/* Say what would fit in the budget. */
+/* Writes a message: the memory that is needed, and each lower --max-length, --beam or --batch with
+ * which it would fit into `ram`. */
 static void tell_what_fits(wf_model *m, const wf_model_emit_options *o, int64_t ram,
                            char *message) {
     static const char *const names[N_FITTED] = {

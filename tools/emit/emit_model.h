@@ -8,7 +8,7 @@
 typedef struct emitted {
     char *text;
     char sizes[WF_MESSAGE];  /* how many bytes memory, weights and C take, as text */
-    wf_emit_weights weights; /* if they are a file */
+    wf_emit_weights weights; /* bytes of the file of weights; empty: the C file has them */
     char about[WF_MESSAGE];  /* a sentence about the model; "" if the program trains */
     bool ids;                /* its lines are ids, not text */
     /* The rest is set if the file has attention: the maps, and how many heads each has. */
@@ -35,8 +35,10 @@ typedef struct emit_settings {
     int64_t ram;        /* most bytes of memory */
     bool attention;     /* the file can also compute attention weights */
     const char *prefix;
-    int weights;              /* EMIT_F32, EMIT_INT8; -1: as the file */
-    const char *weights_file; /* the path of a file of weights */
+    int weights; /* EMIT_F32, EMIT_INT8; -1: as the file */
+    /* name of the file that gets the weights and that the program reads; NULL: the C file has
+     * them as an array */
+    const char *weights_file;
 } emit_settings;
 
 /* The caller frees the text and the bytes of weights; emit_page frees the pieces. False with

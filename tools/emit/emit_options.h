@@ -10,46 +10,49 @@
         FLAG("emit-c", c.asked,                                                                    \
              "write the model and its search as one C11 file that needs no library, instead of "   \
              "Graphviz text. It reads and writes lines, or token ids, and its outputs are those "  \
-             "of generate. Compiled with -DMODEL_MAIN it is a program for lines"),                 \
+             "of generate. Compiled with -DMODEL_MAIN it is a program for lines. It needs "        \
+             "--model, and an encoder alone is refused"),                                          \
         FLAG("emit-html", c.page,                                                                  \
-             "write a page that runs the model in a browser, as WebAssembly of the C that "        \
-             "--emit-c writes. It has the options of --emit-c but --train, --batch, --prefix and " \
-             "--weights-file. clang and lld compile it, so they must be installed"),               \
+             "write a page that runs the model of --model in a browser, as WebAssembly of the C "  \
+             "that --emit-c writes. It has the options of --emit-c but --train, --batch, "         \
+             "--prefix and --weights-file. clang and lld compile it, so they must be installed"),  \
         RAW_OUTPUT("weights-file", c.model.weights_file,                                           \
                    "with --emit-c: write the weights to this file instead of an array in the C "   \
                    "file, which compiles faster then. Its functions take these bytes as an "       \
                    "argument, and its program reads them from the folder that it is in",           \
                    .fallback = "an array"),                                                        \
         CHOICE("weights", c.model.weights, EMIT_WEIGHTS,                                           \
-               "with --emit-c: number format of the weight matrices. int8 takes a quarter of "     \
-               "the bytes of f32; outputs are then those of generate --weights int8",              \
+               "with --emit-c or --emit-html, but not --train: number format of the weight "       \
+               "matrices. int8 takes a quarter of the bytes of f32; outputs are then those of "    \
+               "generate --weights int8",                                                          \
                .fallback = "f32, or int8 if the file has that"),                                   \
         COUNT("max-length", c.model.max_length, 1, 1000000,                                        \
-              "with --emit-c: maximum length of a source and of an output in tokens, for less "    \
-              "memory",                                                                            \
+              "with --emit-c or --emit-html, but not --train: maximum length of a source and of "  \
+              "an output in tokens, for less memory",                                              \
               .fallback = "the model's own"),                                                      \
         COUNT("max-line", c.model.max_line, 1, 1000000,                                            \
-              "with --emit-c: maximum length of a line of input in bytes",                         \
+              "with --emit-c or --emit-html, but not --train: maximum length of a line of input "  \
+              "in bytes",                                                                          \
               .fallback = "8 for each token of a source, at least 1024"),                          \
         COUNT("beam", c.model.beam, 1, 64,                                                         \
-              "with --emit-c: number of hypotheses of the beam search; 1 is greedy search",        \
+              "with --emit-c or --emit-html, but not --train: number of hypotheses of the beam "   \
+              "search; 1 is greedy search",                                                        \
               .fallback = "as generate"),                                                          \
         COUNT("batch", c.model.batch, 1, 1024,                                                     \
-              "with --emit-c: maximum number of sources that model_generate_batch and "            \
-              "model_translate_batch decode at once. Outputs are the same; more memory is "        \
-              "used, and with --beam 1 less time. The program reads so many lines before it "      \
-              "answers",                                                                           \
+              "with --emit-c, but not --train: maximum number of sources that "                    \
+              "model_generate_batch and model_translate_batch decode at once. Outputs are the "    \
+              "same; more memory is used, and with --beam 1 less time. The program reads so many " \
+              "lines before it answers",                                                           \
               .fallback = "1"),                                                                    \
         { .name = "ram",                                                                           \
           .kind = OPTION_STRING,                                                                   \
           .value = &c.ram,                                                                         \
           .argument = "SIZE",                                                                      \
-          .help =                                                                                  \
-              "with --emit-c: maximum bytes of memory for a run, without the weights, such as "    \
-              "524288, "                                                                           \
-              "512K or 2M. If a model in int8 needs more, layers compute keys and values again "   \
-              "at every step, with the same outputs in more time. If that is not enough, no file " \
-              "is written, and the message says what would fit",                                   \
+          .help = "with --emit-c or --emit-html, but not --train: maximum bytes of memory for a "  \
+                  "run, without the weights, such as 524288, 512K or 2M. If a model in int8 "      \
+                  "needs more, layers compute keys and values again at every step, with the same " \
+                  "outputs in more time. If that is not enough, no file is written, and the "      \
+                  "message says what would fit",                                                   \
           .fallback = "any" },                                                                     \
         { .name = "prefix",                                                                        \
           .kind = OPTION_STRING,                                                                   \
@@ -58,15 +61,16 @@
           .help = "with --emit-c: first part of the names that the file declares",                 \
           .fallback = "model" },                                                                   \
         FLAG("train", c.training,                                                                  \
-             "with --emit-c: write the training of the model instead of its search: each "         \
-             "update, with optimizer, schedule and random numbers, is that of train, bit for "     \
-             "bit. The program trains and writes the model's file to stdout. It makes the "        \
-             "sequences of copy, reverse and sort; for text it reads batches of token ids, "       \
-             "whose sizes --batch-size and --length limit"),                                       \
+             "with --emit-c: write the training of the model instead of its search, from a file "  \
+             "that train -o wrote (not .best): each update, with optimizer, schedule and random "  \
+             "numbers, is that of train, bit for bit. The program trains and writes the model's "  \
+             "file to stdout. It makes the sequences of copy, reverse and sort; for text it "      \
+             "reads batches of token ids, whose sizes --batch-size and --length limit"),           \
         FLAG("from-start", c.from_start,                                                           \
              "with --train: begin with the first update and the initial weights, instead of "      \
-             "going on from the step of the file"),                                                \
+             "going on from the step of the file. Refused for a training that began with --init"), \
         FLAG("dry-run", c.dry_run,                                                                 \
-             "with --emit-c: print how many bytes memory and weights take, and write nothing")
+             "with --emit-c or --emit-html: print how many bytes memory and weights take, and "    \
+             "write nothing. Refused with -o")
 
 #endif

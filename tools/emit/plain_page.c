@@ -50,9 +50,9 @@ int page_attend(void) {
     return searches_of(&page_model)->at[0].n_ended ? model_attend(&page_model, page_tokens) : -1;
 }
 
-/* The functions down to page_begin return the tokens that the decoder reads and those of the
- * source; the most that there can be, and how many there are now; and how many of the decoder's
- * tokens come before the output. */
+/* The functions down to page_begin return, for the last output: the tokens that the decoder reads,
+ * and those of the source; the largest number that there can be of each; how many the source has;
+ * and how many of the decoder's tokens come before the output. */
 EXPORT("tokens") const int32_t *page_tokens_at(void);
 const int32_t *page_tokens_at(void) {
     return page_tokens;

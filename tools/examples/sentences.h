@@ -43,8 +43,8 @@ static inline bool is_right(const int32_t words[LENGTH], const int32_t answer[LE
     return right == LENGTH;
 }
 
-/* Train the parameters with these names for so many steps. Each step has a batch of new sentences
- * and their translations. */
+/* Train the parameters whose names fit this pattern for so many steps. Each step has a batch of new
+ * sentences and their translations. */
 static inline bool train_translator(wf_model *m, const char *names, int steps, double rate,
                                     int dialect) {
     int32_t src[SENTENCES][LENGTH], lengths[SENTENCES];

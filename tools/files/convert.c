@@ -48,13 +48,14 @@ static option rows[] = {
     CHOICE("from", told.from, "file|hf|marian",
            "kind of FILE. file: a PyTorch state_dict, as safetensors or torch.save wrote it, or a "
            "model of weft. hf: a folder of Hugging Face's transformers, which needs no further "
-           "options. marian: a model.npz of Marian, or a translator of Firefox "
-           "(.intgemm.alphas.bin), with the vocabularies in --spm-src and --spm-tgt"),
-    CHOICE(
-        "to", told.to, "weft|torch|hf|marian",
-        "kind of the output. weft: a model file for the programs of weft. torch: a state_dict for "
-        "load_state_dict. hf: a folder for from_pretrained. marian: a model.npz for Marian, or "
-        "with --scales or --calibrate a translator of Firefox"),
+           "options, or of adapters of PEFT, with --base. marian: a model.npz of Marian, or a "
+           "translator of Firefox (.intgemm.alphas.bin), with the vocabularies in --spm-src and "
+           "--spm-tgt. hf and marian are written only --to weft"),
+    CHOICE("to", told.to, "weft|torch|hf|marian",
+           "kind of the output. weft: a model file for the programs of weft. torch: a state_dict "
+           "for load_state_dict of torch.nn.Transformer. hf: a folder for from_pretrained. marian: "
+           "a model.npz for Marian, or with --scales or --calibrate a translator of Firefox. For "
+           "these three FILE is a model of weft, of a form that the other side has"),
     NEW_MODEL(
         "output", told.output,
         "file to write; with --to hf a folder. It must be given. A file that is there is replaced "
@@ -62,14 +63,15 @@ static option rows[] = {
         .letter = 'o'),
     MODEL("adapter", told.adapter,
           "file of adapters that train --lora or --from hf wrote for the model that is converted: "
-          "write the model with their products added to its weights"),
+          "write the model with their products added to its weights. FILE must be a model of weft, "
+          "and --to be weft"),
     MODEL("base", told.base,
           "with --from hf, for a folder of LoRA adapters as PEFT writes it: the model file that "
           "they belong to. The output is then a file of adapters. --to hf writes such a file as a "
           "folder of PEFT, and does not need this option"),
     INPUT("spm-src", told.spm_src,
           "with --from marian: SentencePiece model (.spm) of the sources, and also of the targets "
-          "unless --spm-tgt is given. Without both the model reads and writes ids"),
+          "unless --spm-tgt is given. Without both the model reads and writes token ids"),
     INPUT("spm-tgt", told.spm_tgt,
           "with --from marian: SentencePiece model (.spm) of the targets, and also of the sources "
           "unless --spm-src is given"),
@@ -82,7 +84,8 @@ static option rows[] = {
           "activations"),
     INPUT("calibrate", told.calibrate,
           "with --to marian: lines of a source text, about a thousand. The output is an "
-          ".intgemm.alphas.bin in int8, with the scales of activations that these lines need"),
+          ".intgemm.alphas.bin in int8, with the scales of activations that these lines need. "
+          "Refused beside --scales"),
     FLAG("overwrite", told.overwrite,
          "replace a training that can be resumed, or with --to hf a model that is in the folder. "
          "Without it both are refused"),
@@ -90,40 +93,17 @@ static option rows[] = {
     GROUP("With --to weft: format of the weights"),
     CHOICE(
         "weights", told.weights, "f32|int8",
-        "number format of the weight matrices in the file. int8, with a scale for each row, takes "
-        "a quarter of the bytes of f32. If FILE is a model of weft and there is no --adapter, it "
-        "must be given, and FILE is written in this format",
+        "with --to weft: number format of the weight matrices in the file. int8, with a scale for "
+        "each row, takes a quarter of the bytes of f32. If FILE is a model of weft and there is no "
+        "--adapter, it must be given, and FILE is written in this format. Refused with --base",
         .fallback = "f32"),
 
-    GROUP("With --to weft: what names and shapes do not determine"),
-    COUNT("heads", told.heads, 1, 65536,
-          "number of attention heads in each layer (nhead). It must be given for a state_dict",
-          .fallback = ""),
-    CHOICE("norm", told.norm, WF_NAMES(WF_NORM_NAMES),
-           "place of the LayerNorm: before each sublayer (norm_first=True) or after it. It must be "
-           "given for a state_dict"),
-    CHOICE("positions", told.positions, WF_NAMES(WF_POSITIONS_NAMES),
-           "kind of position encoding, with the names that train --help explains. It must be given "
-           "for a state_dict without a table src_position.weight"),
-    FLAG("scale-embedding", told.scale,
-         "say that the model multiplies embeddings by sqrt(d_model). By default it does not"),
-    CHOICE("activation", told.activation, WF_NAMES(WF_ACTIVATION_NAMES),
-           "activation function of the feed-forward layers. gelu is the exact one, and gelu-tanh "
-           "its approximation by tanh"),
-    REAL("layer-norm-eps", told.eps, 1e-30, 0.9,
-         "number that every LayerNorm adds to the variance before it takes the square root"),
-    COUNT("pad-id", told.pad_id, -1, 16777215,
-          "id of the padding token in sources, which attention ignores; -1: there is none"),
-    COUNT("start-id", told.start_id, 0, 16777215,
-          "id of the token with which the decoder's input begins, before the first output"),
-    COUNT("end-id", told.end_id, 0, 16777215, "id of the token with which every output ends"),
-    COUNT("max-len", told.max_len, 1, 1048576,
-          "maximum number of tokens in a source or an output, if no table of positions in FILE "
-          "determines it"),
+#include "state_dict_rows.inc"
 
     GROUP("With --to torch"),
     CHOICE("dtype", told.dtype, "f32|bf16",
-           "number format of every tensor in the state_dict. bf16 is rounded to nearest"),
+           "with --to torch: number format of every tensor in the state_dict. bf16 is rounded to "
+           "nearest"),
 };
 
 static program self = {

@@ -53,7 +53,8 @@ static void *memory(const program *p, void *block) {
     return block;
 }
 
-/* Registers all files of the folder as read, or as written. */
+/* Checks all files of the folder with those of the command line (check_uses), as files that are
+ * read, or that are written. */
 static void check_files(program *p, const char *folder, const wf_hf_files *files, file_use use) {
     char path[PATH_SIZE], within[PATH_SIZE];
     used_file *used = memory(p, calloc((size_t)files->n + 1, sizeof *used));

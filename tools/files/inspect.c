@@ -24,8 +24,8 @@ static option rows[] = {
     GROUP("Output"),
     FLAG("all", all,
          "list the optimizer's moments, too, which train --resume needs. By default only the "
-         "model's "
-         "parameters are listed, and moments that are not finite"),
+         "model's parameters are listed, and moments that are not finite. Refused with --json, "
+         "which has all"),
     FLAG("json", json,
          "print JSON objects, one on each line, in place of tables: one for each entry of the "
          "metadata, one for each tensor with its shape and statistics (moments, too), and one for "

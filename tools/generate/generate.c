@@ -45,50 +45,57 @@ static settings told = {
 static option rows[] = {
     GROUP("Files"),
     MODEL("model", told.model,
-          "model file that train or convert wrote. It must be given, with this option or as the "
-          "first word without a dash",
+          "model file that train or convert wrote, but no encoder alone, which embed runs. It must "
+          "be given, with this option or as the first word without a dash",
           .letter = 'm'),
     MODEL("adapter", told.adapter,
           "file of adapters that train --lora or convert --from hf wrote for this model, which are "
-          "applied beside its weights"),
+          "applied beside its weights. A warning says if they were trained beside other weights. "
+          "Refused with --arithmetic marian"),
     INPUT("input", told.input,
-          "file with a source on each line: text if the model has a vocabulary, else token ids. It "
-          "may also be the second word without a dash; - is stdin. An empty line has an empty "
-          "output, but a language model writes a text of its own",
+          "file with a source on each line: text if the model has a vocabulary, else token ids; "
+          "with --score pairs. It may also be the second word without a dash; - is stdin. An empty "
+          "line has an empty output, but a language model writes a text of its own",
           .letter = 'i', .fallback = "stdin"),
     { .name = "prompt",
       .kind = OPTION_STRING,
       .value = &told.prompt,
       .argument = "TEXT",
-      .help = "text to use as the only source, in place of lines of input. A model of running text "
-              "(of train --task lm, or GPT-2 and the like that convert imported) continues it, and "
-              "the output begins with it; with --json the output is the continuation alone" },
-    INPUT(
-        "shortlist", told.shortlist,
-        "lexical shortlist in Marian's binary form (lex.s2t.bin): each output has only tokens that "
-        "it lists for the tokens of its source. The vocabulary must be the one that it was made "
-        "for. --reference shows what it costs in quality",
-        .fallback = "none: all tokens of the vocabulary"),
+      .help =
+          "text to use as the only source, in place of lines of input; token ids if the model has "
+          "no vocabulary. A model of running text (of train --task lm, or GPT-2 and the like that "
+          "convert imported) continues it, and the output begins with it; with --json the output "
+          "is the continuation alone. Refused with --input, --reference and --score" },
+    INPUT("shortlist", told.shortlist,
+          "lexical shortlist in Marian's binary form (lex.s2t.bin): each output has only tokens "
+          "that it lists for the tokens of its source. The vocabulary must be the one that it was "
+          "made for. --reference shows what it costs in quality. Refused with --score, and for "
+          "decoder-only models",
+          .fallback = "none: all tokens of the vocabulary"),
     OUTPUT("output", told.output,
            "file for the outputs, one line for each line of input. It is written when all lines "
-           "are done, and replaces an existing file; - is stdout",
+           "are done, and replaces an existing file, but no model and no picture or page of weft; "
+           "- is stdout",
            .letter = 'o', .fallback = "stdout"),
     FLAG("stream", told.stream,
-         "write each token as soon as it is chosen, and decode one line of input at a time"),
+         "write each token as soon as it is chosen, and decode one line of input at a time, "
+         "greedily or with --sample. Refused with --beam above 1, --nbest, --batch-size, --json "
+         "and --score"),
     FLAG("json", told.json,
          "write a JSON object for each line of input: its source, and for each output the text, "
          "tokens, log_probs (natural logarithms of their probabilities, the end token's last), "
          "total (their sum), score (with the length penalty), and cut (true if the maximum length "
-         "ended it, and not the model)"),
-    INPUT(
-        "reference", told.reference,
-        "file of right outputs. Line N belongs to line N of the input. BLEU, chrF, error rates of "
-        "characters and words, and the number of exact matches are printed on stderr at the end, "
-        "or with --json as a last object"),
+         "ended it, and not the model). With --score the object has total and log_probs of the "
+         "target"),
+    INPUT("reference", told.reference,
+          "file of right outputs. Line N belongs to line N of the input, and there must be as many "
+          "lines. BLEU, chrF, error rates of characters and words, and the number of exact matches "
+          "are printed on stderr at the end, or with --json as a last object. Refused with "
+          "--prompt and --score"),
     DRAWN("attention", told.attention,
-          "file for attention weights: all layers of all lines as JSON, an object for each line. "
-          "If the name ends in .svg, it is a picture of the last layer for the first line. - draws "
-          "the last layer for each line on stderr"),
+          "file for the attention weights of each line's best output: all layers as JSON, an "
+          "object for each line. If the name ends in .svg, it is a picture of the last layer for "
+          "the first line. - draws the last layer for each line on stderr. Refused with --score"),
     { .name = "alignment",
       .kind = OPTION_STRING,
       .value = &told.alignment,
@@ -108,140 +115,58 @@ static option rows[] = {
     DRAWN("explain", told.explain,
           "file for an HTML page about a single line of input: its tokens, the beam as a tree, the "
           "ten likeliest tokens of each step, all attention, and the numbers of the graph's nodes. "
-          "A browser opens it without a network"),
+          "A browser opens it without a network. A second line of input is an error. Refused with "
+          "--score and --long-lines split"),
     FLAG("raw", told.raw,
          "write line breaks within an output as they are. By default they are written as \\n and "
          "\\r, so that each line of input has one line of output, and with --nbest tabs as \\t. "
-         "With --prompt and without --nbest, text is always written as it is"),
+         "With --prompt and without --nbest, text is always written as it is. Refused with --json, "
+         "which has all text as it is, and --score"),
     CHOICE(
         "long-lines", told.long_lines, "crop|split|skip|stop",
-        "treatment of lines with more tokens than the model can read. crop: use the beginning "
-        "(of a prompt the end). split: cut at ends of sentences or at spaces, and join the "
-        "outputs. skip: write an empty output. stop: end with an error. The number of such lines "
-        "is printed at the end. A pair that is cropped has the score of what is left",
+        "treatment of lines with more tokens than the model can read. crop: use the beginning (of "
+        "a prompt the end). split: cut at ends of sentences or at spaces, and join the outputs. "
+        "skip: write an empty output. stop: end with an error. The number of such lines is printed "
+        "at the end. With --score a pair that is cropped has the score of what is left. split is "
+        "refused with --score, --nbest, --explain and --alignment, and for models of running text",
         OTHERWISE(FOR(SCORES, "skip"))),
-    FLAG("quiet", told.quiet, "do not print the speed on stderr"),
+    FLAG("quiet", told.quiet,
+         "do not print progress and speed on stderr. Warnings are still printed"),
 
-    GROUP("Search (the model's file may have other defaults)"),
-    COUNT("beam", told.beam, 1, 1024,
-          "number of hypotheses that beam search keeps at each token. 1 is greedy search: the "
-          "likeliest token is chosen each time",
-          OTHERWISE(FOR(TOKEN_IDS, "1"), FOR(GOES_ON, "1"))),
-    CHOICE("length-penalty-type", told.penalty, WF_NAMES(WF_PENALTY_NAMES),
-           "score by which outputs of different lengths are compared: the log-probability of an "
-           "output of n tokens, its end token included, divided by 1 (none), by ((5 + n) / "
-           "6)^alpha (gnmt), or by n^alpha (avg). --length-penalty is alpha"),
-    REAL("length-penalty", told.length_penalty, 0, 10,
-         "alpha of the length penalty, see --length-penalty-type. Larger values favour longer "
-         "outputs",
-         OTHERWISE(FOR("avg", "1"))),
-    COUNT("nbest", told.nbest, 1, 1024,
-          "number of outputs for each line, best first; without --sample at most --beam. Each is "
-          "written on a line of its own: score, TAB, text. If the search finds fewer, empty lines "
-          "follow. Without the option the best output is written without its score",
-          .fallback = "1"),
-    REAL("max-len-a", told.max_len_a, 0, 1000,
-         "maximum length of an output by that of its source: for a source of n tokens it is a * n "
-         "+ b tokens, but never more than the model has room for. This is a, and --max-len-b is b",
-         OTHERWISE(FOR(GOES_ON, "0"))),
-    REAL("max-len-b", told.max_len_b, 0, 100000,
-         "constant part of the maximum length of an output, in tokens: b in a * n + b, see "
-         "--max-len-a",
-         OTHERWISE(FOR(TOKEN_IDS, "10"), FOR(GOES_ON, "200"))),
-    COUNT("max-new-tokens", told.max_new, 1, 100000,
-          "maximum length of an output in tokens, whatever the length of its source",
-          .fallback = "by --max-len-a and --max-len-b"),
-    COUNT("min-len", told.min_len, 0, 100000,
-          "minimum length of an output in tokens (min_new_tokens of transformers)"),
-    COUNT("no-repeat-ngram-size", told.no_repeat_ngram, 0, 1000,
-          "length, in tokens, of n-grams that may occur only once in the prompt and the output of "
-          "the decoder together. 0: all may be repeated"),
-    REAL("repetition-penalty", told.repetition_penalty, 0.001, 1000,
-         "factor that makes a token less likely if it has occurred in the prompt or the output of "
-         "the decoder: its score is divided by the factor, or multiplied if the score is below 0. "
-         "A factor below 1 makes it likelier; 1 changes nothing"),
-    { .name = "suppress-tokens",
-      .kind = OPTION_STRING,
-      .value = &told.suppress,
-      .argument = "IDS",
-      .help = "token ids, separated by commas, that an output may not contain, such as that of "
-              "unknown words. Those of the model's file are added or, if it has no list of them "
-              "and the model has a vocabulary, padding and start",
-      .fallback = "set by the model's file" },
-    { .name = "begin-suppress-tokens",
-      .kind = OPTION_STRING,
-      .value = &told.begin_suppress,
-      .argument = "IDS",
-      .help = "token ids, separated by commas, with which an output may not begin",
-      .fallback = "set by the model's file" },
-    REAL("length-decay", told.decay, 0.001, 1000,
-         "factor that makes outputs shorter if it is above 1, and longer if below; 1 changes "
-         "nothing. When the output already has n tokens more than --length-decay-start, |s| (X^n - "
-         "1) is added to the end token's score s (exponential_decay_length_penalty of "
-         "transformers)"),
-    COUNT("length-decay-start", told.decay_start, 0, 100000,
-          "number of tokens in an output up to which --length-decay changes nothing"),
-    CHOICE(
-        "stop", told.stop, WF_NAMES(WF_STOP_NAMES),
-        "condition that ends a line's beam search. full: --beam hypotheses have ended "
-        "(early_stopping=True of transformers). present: --beam have ended, and no open one has at "
-        "its present length a better score than the worst of them (early_stopping=False). longest: "
-        "the same with the score at the maximum length (early_stopping=never). shrink: as full, "
-        "but each hypothesis that ends makes the beam narrower by one, as in Marian. With any rule "
-        "the search also ends when no open hypothesis can become one of the --nbest, unless "
-        "--length-decay or a --repetition-penalty below 1 may raise scores"),
-    CHOICE("at-limit", told.at_limit, WF_NAMES(WF_LIMIT_NAMES),
-           "end of an output that reaches the maximum length. end: the end token is appended, and "
-           "its probability counts in the score. free-end: it is appended and does not count. "
-           "no-end: it is not appended"),
-
-    GROUP("Drawing at random"),
-    FLAG("sample", told.sample,
-         "draw each token at random, by its probability, instead of searching. With --nbest, draw "
-         "that many outputs. If the model's file asks for sampling, it is the default, and --beam "
-         "searches instead"),
-    COUNT("top-k", told.top_k, 1, 1000000,
-          "with --sample: number of the likeliest tokens from which each token is drawn",
-          .fallback = "all"),
-    REAL("top-p", told.top_p, 0.001, 1,
-         "with --sample: draw each token only from the likeliest tokens whose probabilities add up "
-         "to this. --top-k is applied before"),
-    REAL("temperature", told.temperature, 0.001, 1000,
-         "with --sample: number by which logits are divided. Outputs are more random above 1, and "
-         "less random below"),
-    COUNT("seed", told.seed, 0, 9007199254740991,
-          "with --sample: seed of the random numbers, which also depend on the number of the line"),
+#include "search_rows.inc"
 
     GROUP("Scoring"),
     FLAG("score", told.score,
          "write no outputs, but how likely given ones are: each line of input is a source, a TAB "
          "and a target, and its line of output the natural logarithm of the target's probability "
-         "with its end token. With --json also that of each token"),
+         "with its end token. With --json also that of each token. Options of search, drawing and "
+         "outputs are refused"),
 
     GROUP("Languages (of a multilingual model)"),
-    LANGUAGE(
-        "source-language", told.source_language,
-        "language of the sources, as the model's vocabulary writes it, such as eng_Latn or en"),
-    LANGUAGE(
-        "target-language", told.target_language,
-        "language of the outputs, as the model's vocabulary writes it, such as fra_Latn or fr. "
-        "For a model whose sources begin with >>fra<< it is fra"),
+    LANGUAGE("source-language", told.source_language,
+             "language of the sources of a multilingual model, as its vocabulary writes it, such "
+             "as eng_Latn or en; other codes are errors"),
+    LANGUAGE("target-language", told.target_language,
+             "language of the outputs of a multilingual model, as its vocabulary writes it, such "
+             "as fra_Latn or fr; other codes are errors. For a model whose sources begin with "
+             ">>fra<< it is fra"),
 
     GROUP("Work"),
     COUNT("batch-size", told.batch_size, 1, 4096,
-          "number of lines that are decoded together. The output does not depend on it"),
+          "number of lines that are decoded together. The output does not depend on it. Refused "
+          "with --stream, which decodes one"),
     COUNT("threads", told.threads, 1, 256, "number of threads. The output does not depend on it",
           .fallback = DEFAULT_THREADS),
-    CHOICE(
-        "weights", told.weights, WF_NAMES(WF_WEIGHT_FORMAT_NAMES),
-        "number format of the weight matrices in memory. bf16 takes half of the bytes of f32 and "
-        "int8 a quarter. Both are faster and slightly less accurate",
-        .fallback = "f32, or int8 if the file has that"),
-    CHOICE(
-        "arithmetic", told.arithmetic, "weft|marian",
-        "arithmetic of matrix products. weft: with weights in the format of --weights. marian: as "
-        "in Firefox, for a model that convert made of an .intgemm.alphas.bin: int8 with one scale "
-        "for each matrix, and activations rounded by the scales in that file"),
+    CHOICE("weights", told.weights, WF_NAMES(WF_WEIGHT_FORMAT_NAMES),
+           "number format of the weight matrices in memory. bf16 takes half of the bytes of f32 "
+           "and int8 a quarter. Both are faster and slightly less accurate. Refused with "
+           "--arithmetic marian",
+           .fallback = "f32, or int8 if the file has that"),
+    CHOICE("arithmetic", told.arithmetic, "weft|marian",
+           "arithmetic of matrix products. weft: with weights in the format of --weights. marian: "
+           "as in Firefox, for a model that convert made of an .intgemm.alphas.bin: int8 with one "
+           "scale for each matrix, and activations rounded by the scales in that file; other "
+           "models are refused"),
 };
 
 static program self = {

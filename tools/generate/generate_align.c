@@ -5,7 +5,7 @@
 
 #include "generate.h"
 
-/* The head that a model's file names, -1 if it names none. */
+/* The attention head that a model's file names for alignments; -1: it names none. */
 static int aligning_head(const job *j, const wf_file *f) {
     const char *text = wf_file_meta(f, ALIGNMENT_HEAD);
     int64_t heads = align_heads(j->model);

@@ -296,7 +296,8 @@ static void read_pair(job *j, sentence *s, char *line, size_t bytes) {
 
 static void read_source(job *j, sentence *s, const char *line, size_t bytes) {
     s->src_length = read_side(j, SIDE_SRC, line, bytes, j->ids, wf_model_longest_source(j->model));
-    s->done = s->src_length == j->around && j->model->src; /* nothing becomes of nothing */
+    /* an empty source of an encoder-decoder has an empty output */
+    s->done = s->src_length == j->around && j->model->src;
     j->tabbed += j->model->src && memchr(line, '\t', bytes);
     note_source_words(j, s, line, bytes);
     if (s->src_length < 0) skip(s);

@@ -8,7 +8,7 @@
 #include "core/base/utf8.h"
 #include "generate.h"
 
-/* The length of the part of text[n] that does not end within a character. */
+/* The length of the longest beginning of text[n] that ends between characters. */
 static size_t complete(const char *text, size_t n) {
     size_t back = 1;
     while (back < n && back < WF_UTF8_MOST && wf_utf8_continues(text[n - back])) back++;

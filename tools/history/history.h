@@ -53,8 +53,8 @@ measured measured_nothing(void);
 
 typedef struct history {
     series of[MEASURES];
-    /* The label of the first curve. Its loss may be that of a harder problem, with dropout and
-     * label smoothing. */
+    /* The label of the training loss's curve. It says if dropout or label smoothing make this loss
+     * higher. */
     const char *train_label;
     bool of_lines; /* losses are of lines, not of tokens */
 } history;

@@ -11,8 +11,8 @@
 #include "core/file_internal.h"
 #include "run_page.h"
 
-/* So much of a page is read; one whose data are not within it is rejected. Real pages have at most
- * 2 MB. */
+/* The number of bytes of a page that are read; a page whose data end after them is rejected. Real
+ * pages have at most 2 MB. */
 enum { MOST_BYTES = 16 << 20 };
 
 /* ---- values ---------------------------------------------------------------------------------- */
@@ -106,7 +106,8 @@ static bool read_curve(struct wf_json *j, history *h, int64_t step) {
 
 /* ---- frames ---------------------------------------------------------------------------------- */
 
-/* Reads at most `most` labels of an axis, once. */
+/* Reads at most `most` labels of an axis. False: there are more, the axis has labels already, or
+ * out of memory. */
 static bool read_labels(struct wf_json *j, char ***to, int64_t most, int64_t *n) {
     if (*to) return false;
     *to = calloc((size_t)most, sizeof **to);

@@ -39,35 +39,46 @@ static struct {
 
 static option rows[] = {
     GROUP("What is checked"),
-    INPUT("file", told.file, "file with the code to check, in place of the one in --folder"),
+    INPUT("file", told.file,
+          "file with the code to check, in place of the one in --folder. It needs the NUMBER of "
+          "the exercise"),
     FLAG("solution", told.solution,
-         "check the solution that comes with the course, in place of your file"),
+         "check the solution that comes with the course, in place of your file. Refused with "
+         "--file"),
     ROW("folder", OPTION_STRING, told.folder, "DIR",
-        "folder with your files. If it or a file in it is missing, it is made from the exercise",
+        "folder with your files, each NUMBER_NAME.c. If it or the file of an exercise is missing, "
+        "it is made, with the exercise's gaps. With --file or --solution it isn't used",
         .fallback = "learn/ in the source tree"),
     REAL("seconds", told.seconds, 1, 3600,
-         "number of seconds after which a check is stopped; a training or a picture gets 12 times "
-         "as many"),
+         "number of seconds after which a check is stopped, as not right; what follows the check "
+         "of exercises 8 and 9, a training and a measurement, gets 12 times as many, and so does a "
+         "picture"),
     GROUP("What is shown instead"),
-    FLAG("picture", told.picture, "draw the attention weights that your code computes"),
-    DRAWN("output", told.output, "with --picture: file for the picture as SVG", .letter = 'o',
-          .fallback = "the terminal"),
+    FLAG(
+        "picture", told.picture,
+        "draw what your code computes, in the terminal: in exercise 1 the positions, in 2, 3, 6 "
+        "and 8 attention weights. The others have no picture. It needs the NUMBER of the exercise"),
+    DRAWN("output", told.output,
+          "file for this picture as SVG; -o alone asks for the picture, too, and needs NUMBER",
+          .letter = 'o', .fallback = "the terminal"),
     FLAG("mistakes", told.mistakes,
          "list the mistakes that the checker knows, of exercise NUMBER or of all, each with the "
          "largest difference of its results from the right ones, relative to the largest right "
-         "number. Your files must compile; missing ones are made, see --folder"),
+         "number. Your files must compile; missing ones are made, see --folder. Refused with "
+         "--picture and -o"),
 };
 
 program learn_program = {
     .name = "learn",
     .purpose = "checks an exercise of the course, and says what kind of mistake it is",
-    .examples = "  learn                 all exercises, up to the first that is not right yet\n"
-                "  learn 2               exercise 2, which is learn/2_attention.c\n"
-                "  learn 2 --picture     the attention that your code computes\n"
-                "  learn 2 --solution    the solution instead: does this machine pass?\n",
+    .examples =
+        "  learn                 all exercises, up to the first that is not right yet\n"
+        "  learn 2               exercise 2 (its name, too: attention), your learn/2_attention.c\n"
+        "  learn 2 --picture     the attention that your code computes\n"
+        "  learn 2 --solution    the solution instead: does this machine pass?\n",
     .options = rows,
     .n = sizeof rows / sizeof *rows,
-    .operand_name = "NUMBER",
+    .operand_name = "[NUMBER]",
     .operand = &told.number,
 };
 
@@ -198,8 +209,9 @@ static void say_no_picture(int number, bool crashed) {
 
 /* ---- a check --------------------------------------------------------------------------------- */
 
-/* Prints the checker's report, without the lines that name a call (">") or the end ("<"). A line
- * with "?" is a guess from before the call: it is printed only if the call crashed. */
+/* Prints the checker's report, up to a picture, without the lines that name a call (">") or the end
+ * ("<"). A line with "?" is a guess from before the call: it is printed only if the call
+ * crashed. */
 static void print_report(const run_outcome *r) {
     bool crashed = *r->fault != '\0';
     const char *end = r->report + r->bytes;
@@ -277,6 +289,8 @@ int main(int argc, char **argv) {
     option_no_effect(&learn_program, "output", told.number == NULL,
                      "the number of an exercise is missing");
     option_no_effect(&learn_program, "solution", told.file != NULL, "--file says what is checked");
+    option_no_effect(&learn_program, "mistakes", told.picture || told.output,
+                     "a picture is shown instead");
     check_uses(&learn_program, NULL, 0);
     make_place();
     int first = told.number ? find_exercise(told.number) : 0;

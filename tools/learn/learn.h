@@ -11,7 +11,7 @@
 #include "tools/cli/options/options.h"
 #include "tools/cli/output.h"
 
-enum { REPORT_SIZE = 1 << 20 }; /* bytes of a report; a picture is the longest */
+enum { REPORT_SIZE = 1 << 20 }; /* most bytes of a report; a picture is the longest */
 
 typedef struct exercise {
     const char *name;  /* "attention": the files are attention_exercise.c, ... */
@@ -42,7 +42,7 @@ build_result exercise_build(int number, const char *file, bool fast, const char 
 
 typedef struct run_outcome {
     bool right;
-    char place[256]; /* the last call that did not return */
+    char place[256]; /* the call that did not return; "": all returned */
     char fault[512]; /* a sentence about a crash; "" if there was none */
     char *report;    /* to be freed */
     size_t bytes;

@@ -106,8 +106,8 @@ static bool listen_to(const child *c, text *report, text *said, double seconds) 
     return false;
 }
 
-/* The exit status of the child, which gets one more second to end. Processes that it started are
- * killed, too. */
+/* The exit status of the child, which gets one more second to end, unless it is late. Processes
+ * that it started are killed, too. */
 static int end_of(const child *c, bool late) {
     int status = 0;
     bool ended = false;

@@ -7,8 +7,9 @@
  *
  * Every task also has a model: plain C that makes the known mistakes on request, one bit each. If
  * the learner's numbers are wrong, the judge looks for a set of at most three mistakes that gives
- * the same numbers in every case. Without mistakes the model gives the right numbers. `learn
- * --mistakes` checks that, and that no two mistakes give the same numbers.
+ * the same numbers in every case, or at least in those up to the first wrong one. Without mistakes
+ * the model gives the right numbers. `learn --mistakes` checks that, and that no two mistakes give
+ * the same numbers.
  *
  * All this is linked with the learner's code into one program, which learn (learn.h) starts and
  * watches. */
@@ -86,8 +87,8 @@ typedef struct lesson {
     /* Run after all tasks are right, such as a training. Prints; true: passed. NULL: there is
      * none. */
     bool (*trial)(FILE *report);
-    /* Make a picture of the learner's own numbers. False: out of memory. NULL: there is no
-     * picture. */
+    /* Make a picture of the learner's own numbers. False: it can't be made. NULL: the lesson has
+     * none. */
     bool (*draw)(picture *p);
 } lesson;
 
@@ -103,9 +104,10 @@ bool sample_has(const sample *s, const char *word);
 int64_t array_count(const sample *s, const char *shape);
 /* A pseudo-random number from 0 to 1, determined by these arguments. */
 double lesson_number(const char *name, int64_t i);
-/* Compute the right results with weft. False: message[256]. */
+/* Compute the right results with weft, or with the model if the task has no `weft`. False:
+ * message[256]. */
 bool sample_right(const sample *s, const lesson_task *t, double *const *out, char *message);
-/* Write these values to a leaf. */
+/* Write these values to a leaf, in its own type. False: it failed. */
 bool leaf_write(wf_tensor *leaf, const float *values);
 
 /* ---- judging: lesson_judge.c, lesson_mistakes.c ---------------------------------------------- */
@@ -134,13 +136,15 @@ extern void (*lesson_place)(const char *task, const char *text);
 
 /* Print words, wrapped, to the right of the column of names. */
 void put_words(FILE *report, const char *text);
-/* Judge a task, with one sentence per line. True: all results are right. */
+/* Run the learner's function in all cases, and print the verdict with sentences that explain it.
+ * True: all results are right. */
 bool judge_task(const lesson_task *t, FILE *report);
-/* Check that the mistakes of a task differ from the right numbers and from each other. */
+/* Print the mistakes of a task. True: they differ from the right numbers and from each other, and
+ * without them the model is right. */
 bool list_mistakes(const lesson_task *t, FILE *report);
 
-/* mistake_found: the bit of one mistake that explains the results. mistakes_found: the bits of the
- * smallest set that does. 0: none is known. */
+/* mistake_found: the bit of one mistake that explains the results. mistakes_found: the bits of a
+ * smallest set that does. 0: none is known, or the search took too long. */
 uint64_t mistake_found(const results *r);
 uint64_t mistakes_found(const results *r);
 bool patience_is_over(void);

@@ -144,7 +144,8 @@ struct wf_encoder_block weft_encoder(const sample *s, wf_graph *g, const char *n
 struct wf_decoder_block weft_decoder(const sample *s, wf_graph *g, const char *name, int at,
                                      int layer);
 
-/* These floats as doubles, in new memory; and new memory for n doubles. The caller frees both. */
+/* These floats as doubles, in new memory; and new memory for n doubles, all 0. The caller frees
+ * both. */
 double *doubles_of(const float *x, int64_t n);
 double *room(int64_t n);
 

@@ -1,11 +1,12 @@
 /* tools/learn/lesson_main.c - the main function that the learner's code is linked with. See
  * lesson.h.
  *
- * usage: lesson check|trial|mistakes|picture DESCRIPTOR      exits with 0 if all is right, else 1
+ * usage: lesson check|trial|mistakes|picture DESCRIPTOR exits with 0 if all is right, with 1 if
+ * not, with 2 without a report
  *
  * The report goes to the descriptor, where the learner's output cannot reach it. A line that begins
  * with '>' names the next call; the last such line of a crashed program tells where it crashed. The
- * line "<" ends every report but that of a picture: without it, the learner's code has ended the
+ * line "<" ends every report that has no picture: without it, the learner's code has ended the
  * program. */
 #include <stdlib.h>
 #include <string.h>

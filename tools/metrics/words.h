@@ -29,7 +29,8 @@ void codes_without_space(const codes *in, codes *out);
  * used in between; all three must differ. */
 void codes_13a(const codes *in, codes *out, codes *spare);
 
-/* Words as nodes of the trie: each word between white space, or each code point. */
+/* Symbols as nodes of the trie: codes_words makes one of each word between white space,
+ * codes_letters one of each code point. */
 void codes_words(const codes *in, ngrams *trie, codes *out);
 void codes_letters(const codes *in, ngrams *trie, codes *out);
 

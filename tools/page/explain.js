@@ -194,7 +194,8 @@ function drawSearch() {
 const likelyBox = element("div", { class: "panel steps" });
 let temperature = search.temperatures.indexOf(1);
 
-// The hypothesis whose next tokens are shown: the chosen one, or the one before it.
+// The hypothesis whose next tokens are shown: the one before the chosen one, or that itself where the page has no
+// distribution of the other; null: of neither.
 function rowNode() {
   const before = chosen.index > 0 ? nodes[chosen.parent] : chosen;
   return before.row >= 0 ? before : chosen.row >= 0 ? chosen : null;
@@ -297,7 +298,7 @@ function weight(map, layer, head, row, column) {
   return weightsOf(map, layer)[(head * map.rows + row) * map.columns + column];
 }
 
-// Of what is written at a position that the model was fed.
+// The piece that is written at a position that the model was fed; "" before the last of a prompt.
 function written(row) {
   const at = row - data.fed_before;
   return at < 0 ? "" : output.output_pieces[at] ?? data.end_piece;

@@ -1,4 +1,4 @@
-// The page of `graph --html`. `data` has nodes, ops and steps: see tools/draw/graph_page.c.
+// The page of `graph --html`. `data` has nodes, ops, steps and the size of the arena: see tools/draw/graph_page.c.
 const colours = {
   attention: "#4aa8d8", matmul: "#5b8fcc", index: "#9aa825", norm: "#2f9e7e", reduce: "#2f9e7e", loss: "#d9694a",
   update: "#dd7f92", elementwise: "#c9a92c", random: "#c9a92c", shape: "#9a9a9a", constant: "#9a9a9a",
@@ -30,7 +30,7 @@ function colour(op) {
   return op && data.ops[op] && colours[data.ops[op].family] || "#888888";
 }
 
-// The module of a node, and the name that a leaf has in it.
+// The names of the modules that a node is in, from the outermost on: its path, without the own name of a leaf.
 function pathOf(node) {
   const parts = node.path ? node.path.split(".") : [];
   return node.op ? parts : parts.slice(0, -1);

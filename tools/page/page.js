@@ -2,10 +2,10 @@
 //
 //   data                          the page's data
 //   main                          the element to draw into; the title stands in it
-//   element(name, attributes, ...children)     an HTML element; a child is an element or a text
+//   element(name, attributes, ...children)     an HTML element; a child is an element, a text, null or an array
 //   shape(name, attributes, ...children)       the same for SVG
 //   tip(element, text)            text, or a function that gives it, shown while the pointer is there
-//   short(number)                 4 digits, or what a number that is not finite is called
+//   short(number)                 3 or 4 digits; all of an integer below a million; "not finite" for null
 //
 // An attribute that begins with "on" is a function: onclick, oninput.
 const data = JSON.parse(document.getElementById("data").textContent);

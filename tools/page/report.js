@@ -71,7 +71,7 @@ function plain(number) {
   return number && size < 1e-3 ? number.toExponential(0) : String(+number.toPrecision(4));
 }
 
-// The value of a curve at the point that is nearest to a step.
+// The index of the point of a curve that is nearest to a step.
 function nearest(curve, step) {
   let best = 0;
   curve.x.forEach((x, i) => { if (Math.abs(x - step) < Math.abs(curve.x[best] - step)) best = i; });

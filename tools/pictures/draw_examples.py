@@ -28,7 +28,7 @@ WIDE, HIGH, LINE = 220, 130, 16
 
 
 def points_of(lines):
-    """[(step, number)] of the lines "step 100: loss 0.593"; a step that comes again ends them."""
+    """[(step, number)] of the lines "step 100: loss 0.593" whose step is after the last; []: of fewer than three."""
     found = []
     for line in lines:
         step = re.match(r'step (\d+): \D*([-+.\de]+)', line)

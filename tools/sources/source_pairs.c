@@ -108,7 +108,8 @@ static void start_pairs(stream_pairs *p, origin *from, task_stream stream) {
     p->lines.filter = from;
 }
 
-/* Reads the files once, for settings that depend on the data. */
+/* Reads the pairs once, to set options that depend on the data and to choose the pairs that are
+ * held out. */
 static bool look(origin *from, char *message) {
     enum { SHARE = 100 };
     dataset_options *o = from->options;
@@ -156,7 +157,8 @@ static bool open_sentencepiece(wf_tokenizer *t[2], const dataset_options *o, cha
     return (t[1] = sentencepiece_open(o->spm[1], false, o->ids, message)) != NULL;
 }
 
-/* Adds the end id to sources alone; a target's end is the model's. */
+/* Makes a copy of the tokenizer that adds the end id after a line, for sources. Targets need none,
+ * because a batch adds the model's end to them. */
 static wf_tokenizer *with_end(const wf_tokenizer *t, char *message) {
     wf_byte_level_options o;
     if (!wf_tokenizer_byte_level(t, &o)) return NULL;

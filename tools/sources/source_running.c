@@ -31,7 +31,8 @@ static bool unreadable(const char *path, const char *why, char *message) {
     return refused(message, "%.72s can't be read: %.160s", path, why);
 }
 
-/* Reads the file to its end once, so that it can then be read from anywhere. */
+/* Writes the size of a text. A pipe or a gzip file is read to its end for this; then it can be read
+ * from anywhere. */
 static bool size_of(spool *s, const char *path, size_t *size, char *message) {
     static char part[1 << 16];
     if (!s->keeps) {
@@ -128,7 +129,7 @@ static bool open_tokenizer(dataset *m, origin *from, const wf_file *f, char *mes
     if (!f) m->tokenizer[0] = m->tokenizer[1] = learn(from, message);
     if (from->options->spans) return m->tokenizer[0] && take_spans(m, from->options, message);
     if (from->options->masks) return m->tokenizer[0] && take_mask(m, message);
-    /* text begins after an end token, so it is also the start */
+    /* a text begins after an end token, so the end token is also the start token */
     int32_t end = wf_tokenizer_special(m->tokenizer[0], WF_END_ID);
     m->ids = (batch_ids){ .start = end, .end = end };
     return m->tokenizer[0];
@@ -137,14 +138,16 @@ static bool open_tokenizer(dataset *m, origin *from, const wf_file *f, char *mes
 /* ---- ids ------------------------------------------------------------------------------------- */
 
 static bool add_part(dataset *m, int side, const char *text, size_t bytes, char *message) {
-    /* every token has at least one byte, but a tokenizer.json may change the text first */
+    /* a part has at most a token for each byte; but a tokenizer.json may make the text longer
+     * first, so there is room for twice as many */
     static int32_t ids[MOST_IDS];
     /* where tokens are hidden, line breaks are left out: they would become spaces after each
      * line */
     bool whole = !m->kind->masks;
     size_t shown = bytes;
     while (!whole && shown && (text[shown - 1] == '\n' || text[shown - 1] == '\r')) shown--;
-    /* the tokenizer of sources may put an end behind each line, and a window has several lines */
+    /* the tokenizer of targets: that of sources may add an end token after each line, and a window
+     * has several lines */
     wf_tokenizer *t = m->tokenizer[SIDE_TGT];
     int64_t n = wf_tokenizer_encode_text(t, text, shown, ids, MOST_IDS, message);
     if (n > MOST_IDS)

@@ -10,8 +10,8 @@
  * token, as in Marian. */
 typedef enum spm_ids { SPM_NEW_IDS, SPM_PADDING_STARTS, SPM_END_STARTS } spm_ids;
 
-/* Make a tokenizer from a .spm file. Sources end with an end token, as in Marian and T5. NULL with
- * message[256]. */
+/* Make a tokenizer from a .spm file. source: it adds an end token after each line, as sources have
+ * in Marian and T5. NULL with message[256]. */
 wf_tokenizer *sentencepiece_open(const char *path, bool source, spm_ids ids, char *message);
 /* Make a tokenizer from a tokenizer.json, with its ids. Texts end with the token `end`. NULL with
  * message[256]. */

@@ -29,32 +29,44 @@ static option rows[] = {
     GROUP("Files"),
     INPUT("tokenizer", tokenizer,
           "tokenizer file in the format of a Hugging Face tokenizer.json. It must be given, except "
-          "with --learn"),
+          "with --learn, which refuses it"),
     INPUT(
         "input", input,
         "file whose lines are texts; with --decode, lines of token ids; with --learn, the text to "
         "learn from",
         .letter = 'i', .fallback = "stdin"),
-    TOKENIZER("output", output_path, "with --learn: the tokenizer file that is written",
+    TOKENIZER("output", output_path,
+              "with --learn, which needs it: the tokenizer file that is written. An existing file "
+              "is replaced only if --learn wrote it",
               .letter = 'o'),
     GROUP("What is printed"),
-    FLAG("tokens", tokens, "print the text of each token instead of its id"),
+    FLAG("tokens", tokens,
+         "print the text of each token instead of its id. Refused with --json, --counts, --decode "
+         "and --learn"),
     FLAG("offsets", offsets,
          "after each token, print the part of the line that it stands for as :BEGIN-END, in bytes "
-         "counted from 0. END is the first byte after it"),
-    FLAG("counts", counts, "print the number of tokens of each line instead of the tokens"),
+         "counted from 0. END is the first byte after it. Refused with --json, --counts, --decode "
+         "and --learn"),
+    FLAG("counts", counts,
+         "print the number of tokens of each line instead of the tokens. Refused with --json, "
+         "--decode and --learn"),
     FLAG("json", json,
          "print a JSON object for each line: ids, type ids, tokens and offsets; with --decode, its "
-         "text alone"),
-    FLAG("decode", decode, "read lines of token ids, and print the text of each line"),
+         "text alone. Refused with --learn"),
+    FLAG("decode", decode,
+         "read lines of token ids separated by spaces, and print the text of each line. Refused "
+         "with --learn"),
     FLAG("raw", raw,
          "with --decode: write line breaks within a text as they are. By default they are written "
-         "as \\n and \\r, so that each line of input has one line of output"),
+         "as \\n and \\r, so that each line of input has one line of output. Refused with --json, "
+         "which has all text as it is"),
     GROUP("Text"),
-    FLAG("pairs", pairs, "read two texts from each line, with a TAB between them, as one input"),
-    FLAG(
-        "no-special", no_special,
-        "add no special tokens, such as [CLS] and </s>; with --decode, leave them out of the text"),
+    FLAG("pairs", pairs,
+         "read two texts from each line, with a TAB between them, as one input; a line without a "
+         "TAB is one text. Refused with --decode and --learn"),
+    FLAG("no-special", no_special,
+         "add no special tokens, such as [CLS] and </s>; with --decode, leave them out of the "
+         "text. Refused with --learn"),
     GROUP("Learning"),
     CHOICE(
         "learn", learn_kind, LEARN_KINDS,

@@ -65,8 +65,8 @@ static void announce_early_stop(session *s) {
         steps, shorter);
 }
 
-/* Warns of a training with few steps, which changes next to nothing: few pairs make few steps in an
- * epoch. */
+/* Warns of a new training with fewer than 20 steps, because it changes the weights very little: few
+ * pairs make few steps in an epoch. Silent if --epochs or --max-steps was given. */
 static void announce_few(session *s) {
     enum { FEW = 20, ENOUGH = 100 };
     const program *p = &train_program;

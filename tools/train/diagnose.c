@@ -29,7 +29,8 @@ static bool parameter_not_finite(wf_tensor *const *params, int n, float *buffer,
     return false;
 }
 
-/* Looks at the gradients. fetch[0] is the loss; the gradients of the trained parameters follow. */
+/* True if the loss, a gradient or the norm of all gradients is not finite; `name` says which.
+ * fetch[0] is the loss; the gradients of the trained parameters follow. */
 static bool gradient_not_finite(wf_plan *p, wf_tensor *const *fetch, const wf_optimizer *o,
                                 float *buffer, char name[256]) {
     float loss, square = 0;

@@ -5,9 +5,10 @@
 #include "models/model.h"
 #include "tools/data/batch.h"
 
-/* Find what is not finite after a failed step. First come the parameters; then the loss, the
- * gradients and their norm, which are computed again from batch b, without an update. b NULL: only
- * the parameters. False: nothing was found, or memory ran out. */
+/* Find the first value that is not finite after a failed step, and write what it is to `name`.
+ * First come the parameters; then the loss, the gradients and their norm, which are computed again
+ * from batch b, without an update. b NULL: only the parameters. False: nothing was found, or the
+ * computation failed. */
 bool find_non_finite(wf_model *m, const wf_optimizer *o, const batch *b, uint64_t step,
                      char name[256]);
 

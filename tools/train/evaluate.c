@@ -143,7 +143,7 @@ static void *gather(wf_transport *t, const void *mine, size_t bytes, char *messa
 /* Adds the losses of all ranks in the order of the batches, which were dealt to the ranks one by
  * one. Vectors of pairs are compared in both directions, so `count` is twice the number of lines.
  * If a vector were equally near to all candidates, the loss of each comparison would be the
- * logarithm of that number. */
+ * logarithm of their number, `count` / 2. */
 static bool add_losses(wf_transport *t, const batch_loss *mine, int64_t n, bool vectors,
                        evaluation *v, char *message) {
     int64_t ranks = wf_transport_size(t), each = n / ranks + 1;

@@ -33,8 +33,8 @@ typedef struct evaluation {
     /* for --task pairs: the value of nll if each vector is equally near to all candidates in its
      * batch; else 0 */
     double chance;
-    /* size in bytes of the running text that was evaluated; 0 for other data, and if the task is to
-     * predict masked tokens */
+    /* size in bytes of the running text that was evaluated; 0 for other data, and if hidden tokens
+     * are predicted (--task mask and spans) */
     double bytes;
     /* texts of the first sequences; NULL if there are fewer */
     char *samples[SAMPLES * SAMPLE_TEXTS];
@@ -59,7 +59,8 @@ bool evaluator_new(evaluator *e, wf_model *m, wf_pool *pool, dataset *what, wf_t
 void evaluator_free(evaluator *e);
 /* The bytes that evaluation and decoding need for the largest batches. 0 with a message. */
 double evaluator_memory(evaluator *e, char *message);
-/* Evaluate the dataset's stream for validation or test. All ranks must call it. */
+/* Evaluate the dataset's stream for validation or test. All ranks must call it. False with
+ * message[256]. */
 bool evaluate(evaluator *e, task_stream stream, evaluation *out, char *message);
 /* A text that the model generates without a source, by sampling; the caller frees it. NULL: see
  * message. */

@@ -13,9 +13,9 @@ typedef struct progress {
     /* the unit that has losses: "tokens" (NULL, too), "lines", or "hidden" tokens alone */
     const char *unit;
     double epoch; /* passes over the text so far; 0 if the data are not text */
-    /* loss per token with label smoothing, which is the training objective */
+    /* loss per unit with label smoothing, which is the training objective */
     double loss;
-    /* loss per token without smoothing, from which perplexity is computed */
+    /* loss per unit without smoothing, from which perplexity is computed */
     double nll;
     /* loss of guided alignment per token; negative: no alignments are learned */
     double alignment;

@@ -79,8 +79,8 @@ static bool is_there(const char *path) {
     return stat(path, &s) == 0 && s.st_size > 0;
 }
 
-/* Finds the lowest loss that an earlier part of this training kept. The best weights of another
- * training are not replaced. */
+/* Finds the loss of the best weights that an earlier part of a resumed training kept. Exits if the
+ * file of best weights belongs to another training, which would be lost. */
 static void find_best(session *s, const wf_file *f) {
     s->best_kept = INFINITY;
     if (!f || !*s->best_path) return;
@@ -231,7 +231,7 @@ static void open_model(session *s, const wf_file *f, wf_file *init) {
                     s->set->run.model, (long long)s->at.step);
 }
 
-/* Checks that the file has the trainer's state. Files with weights alone lack moments or averages,
+/* Exits if the file lacks the moments or averages of the trainer. Files of best weights lack them,
  * and older ones are not marked as such. */
 static void check_state(const session *s, const wf_file *f) {
     const wf_optimizer *o = wf_trainer_optimizer(s->trainer);

@@ -57,7 +57,7 @@ typedef struct session {
     double exchanged;
     int64_t first_step;
     char best_path[4096]; /* file of the weights with the lowest loss, or "" */
-    double best_kept;     /* their loss; infinite: there are none */
+    double best_kept;     /* loss of the weights in best_path; infinite: none were written */
     bool best_lost;       /* the last weights that should have been kept could not be written */
     evaluation judged;    /* the last validation, and the step after which it was made */
     int64_t judged_step;

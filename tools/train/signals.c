@@ -23,7 +23,7 @@ static atomic_uint caught_at; /* in milliseconds, which wrap around */
 static bool is_alone, has_terminal, tells_all, tells_early;
 static atomic_bool validates;
 
-/* Begins a line on a terminal, which may show a bar of progress. */
+/* Prints the text on stderr; on a terminal on a new line, because a progress bar may be there. */
 static void tell(const char *text) {
     if (!tells_all) return;
     ssize_t written = has_terminal ? write(STDERR_FILENO, "\n", 1) : 0;

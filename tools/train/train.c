@@ -307,13 +307,13 @@ static int64_t most_tries(const session *s) {
 }
 
 /* Makes steps until they took long enough to show the load of the machine. Returns how many were
- * counted; -1: one failed. `tokens` and `seconds`: of these. */
+ * counted, whose tokens and time are *tokens and *seconds; -1: a step failed. */
 static int64_t try_steps(session *s, double *tokens, double *seconds) {
     int64_t last = most_tries(s), first = last < FIRST_COUNTED ? last : FIRST_COUNTED, counted = 0;
     double began = wf_seconds_now();
     *seconds = 0;
     for (int64_t step = 1; step <= last && *seconds < TRY_SECONDS; step++) {
-        /* the steps before make the plans, so they are not counted */
+        /* the steps before `first` make the plans, so they are not counted */
         if (step <= first) {
             s->recent = (interval){ 0 };
             began = wf_seconds_now();

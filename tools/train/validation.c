@@ -70,8 +70,8 @@ static void keep_best(session *s, double loss) {
     s->at = at;
 }
 
-/* True if sentences should be judged by BLEU. Single words, numbers and sequences of few symbols
- * are judged as right or wrong. */
+/* True if targets are sentences, which are judged by BLEU. Single words, numbers and sequences of
+ * few symbols are judged as right or wrong. */
 static bool are_sentences(const session *s) {
     enum { FEW = 256 };
     if (s->set->data.task != LEARN_TEXT) return false;

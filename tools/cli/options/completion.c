@@ -45,7 +45,8 @@ static int clause_length(const char *help) {
     return n;
 }
 
-/* Writes text in single quotes for a shell. escape: characters that get a backslash. */
+/* Writes text for a place between single quotes in a shell script. escape: characters that get a
+ * backslash. */
 static void put_quoted(FILE *out, const char *text, int n, const char *escape) {
     for (int i = 0; i < n; i++) {
         if (text[i] == '\'')

@@ -81,7 +81,8 @@ static void set_option(const program *p, const char *path, int line, option *o, 
 }
 
 /* Reads one line: "name = value", a comment, or an empty line. `given`: options that were on the
- * command line. */
+ * command line, which keep their values. `there`: options that earlier lines have, which a line
+ * must not repeat. */
 static void take_line(program *p, const char *path, int line, char *text, bool *given,
                       bool *there) {
     char hint[160];

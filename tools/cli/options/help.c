@@ -130,7 +130,8 @@ static const option always[] = {
       .kind = OPTION_CHOICE,
       .value = &none,
       .argument = SHELL_WORDS,
-      .help = "print a script by which this shell completes command lines, and end" },
+      .help = "print a script by which this shell completes command lines of the installed program "
+              "(weft- before its name), and end" },
     { .name = "config",
       .kind = OPTION_STRING,
       .value = &nothing,

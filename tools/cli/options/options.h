@@ -125,7 +125,8 @@ bool option_seen(const program *p, const char *name);
 
 /* True if the word is one of those in "add|date". */
 bool option_among(const char *words, const char *word);
-/* The default in the case that this word names. NULL: the variable's default. */
+/* The default in the case that this word names. NULL: the variable's default, or one that is
+ * computed later. */
 const char *option_default(const option *o, const char *word);
 /* Set all rows that were not given to their default for this case. */
 void options_take_defaults(program *p, const char *word);

@@ -24,11 +24,12 @@ static struct {
     double behind;
     double before; /* `behind` when this step began */
     double until;  /* simulated time at which the last exchange ends */
-    double worked; /* processor time of the optimizer's thread at that point */
+    double worked; /* processor time of the optimizer's thread when it began its last exchange */
     pthread_mutex_t mutex;
 } in_use = { .mutex = PTHREAD_MUTEX_INITIALIZER };
 
-/* Processor time of this thread, which packs and adds between its exchanges. */
+/* Processor time of the calling thread. The optimizer's thread packs and adds gradients between its
+ * exchanges. */
 static double seconds_worked(void) {
     struct timespec t;
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);

@@ -79,7 +79,8 @@ typedef struct side {
     bool to_all;
 } side;
 
-/* Message `number` to or from a rank. Sender and receiver cut in the same way. */
+/* Returns the bytes of message `number` to or from a rank, which begin at *at; 0: there is no such
+ * message. Sender and receiver cut a part into the same messages. */
 static int piece(const side *s, int rank, int64_t number, char **at) {
     const int64_t *part = s->at + (s->to_all ? 0 : rank);
     int64_t from = part[0] + number * PIECE, left = part[1] - from;

@@ -7,9 +7,10 @@
 #include "ops/base/scalars.h"
 
 /* clang-format off */
-/* The fourth row is the recipe of the README's translator: 29,000 captions of 29 tokens, in batches
- * of 4,096. The fifth is for 120,000 words of 8 letters, which have as many tokens as these
- * captions, and learn more in 30 epochs than in 18, and with less dropout. */
+/* The fourth row is the recipe of the README's translator: 29,000 pairs of captions with 29 tokens
+ * a pair, in batches of 4,096 tokens. The fifth is for 120,000 words of 8 letters, which have as
+ * many tokens as these captions; a model learns them better in 30 epochs than in 18, and with less
+ * dropout. */
 static const pair_defaults by_pairs[] = {
     /* pairs  batch epochs dropout */
     {     100,   16,  200,  0.3  },

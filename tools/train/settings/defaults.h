@@ -28,16 +28,18 @@ typedef struct text_defaults {
 } text_defaults;
 text_defaults defaults_for_text(double bytes);
 
-/* Tokens in a batch, padding included, for `batch` pairs of tokens_per_pair tokens each. */
+/* Tokens in a batch, padding included, for `batch` pairs of tokens_per_pair tokens each, but at
+ * least 256 and at most 4,096. */
 int64_t defaults_batch_tokens(double batch, double tokens_per_pair);
 /* Vocabulary size of byte-pair encoding for so many bytes of text. */
 int64_t defaults_ids(double bytes);
-/* Characters for single words and similarly short lines; words for sequences of few different
- * symbols, such as phonemes; byte-pair encoding for sentences. */
+/* The kind of tokens for one side of the pairs: characters for single words and similarly short
+ * lines; words for sequences of few different symbols, such as phonemes; byte-pair encoding for
+ * sentences. */
 wf_token_kind defaults_tokenizer(const survey_side *side, int64_t pairs);
-/* Steps of the warm-up: at most `recipe`, and a tenth of `steps`, which are all steps, or those of
- * --max-steps. is_long: three tenths, because with fewer a post-norm model learns little in a short
- * training at a high rate. */
+/* Steps of the warm-up: `recipe`, but at most a tenth of `steps`, the steps of the schedule or of
+ * --max-steps. is_long: at most three tenths, because with fewer a post-norm model learns little in
+ * a short training at a high rate. */
 int64_t defaults_warmup(int64_t recipe, int64_t steps, bool is_long);
 /* The peak rate for a width. Above 128 it falls in proportion. */
 double defaults_rate(double rate, double width);

@@ -56,10 +56,12 @@ static option rows[] = {
         "as BERT. classify: an encoder that finds the label of a line; the pairs of --train are "
         "lines and their labels. spans: an encoder and a decoder that write the spans taken out of "
         "--text, as T5",
-        .fallback = "text with --train or --train-src; lm with --text; else it must be given",
+        .fallback = "text with --train or --train-src; lm with --text; with --resume as before; "
+                    "else it must be given",
         STORED),
     COUNT("min-len", told.data.min_len, 2, TASK_MAX_LEN,
-          "with --task copy, reverse or sort: minimum length of a generated sequence in tokens",
+          "with --task copy, reverse or sort: minimum length of a generated sequence in tokens, at "
+          "most --max-len. Other tasks refuse it",
           STORED),
     COUNT("max-len", told.data.max_len, 2, 16384,
           "maximum length in tokens. With --task copy, reverse and sort: of a generated sequence, "
@@ -75,42 +77,46 @@ static option rows[] = {
 
     GROUP("Running text (--task lm, mask and spans)"),
     INPUT("text", told.data.text,
-          "file of running text to learn from, of any size. Its end is held out, see "
-          "--text-eval-size. --task lm learns line breaks, too; mask and spans leave them out"),
+          "file of running text to learn from, of any size. --task lm, mask and spans need it, and "
+          "other tasks refuse it. Without --text-eval its end is held out, see --text-eval-size. "
+          "--task lm learns line breaks, too; mask and spans leave them out"),
     INPUT("text-eval", told.data.text_eval,
-          "file of running text for validation. The model never learns from it",
+          "with --text: file of running text for validation. The model never learns from it",
           .fallback = "the end of --text"),
     COUNT("text-eval-size", told.data.text_eval_size, 0, 1e12,
-          "without --text-eval: number of bytes at the end of --text that are held out for "
-          "validation, but at most a tenth of the file; 0: no validation",
+          "with --text and without --text-eval: number of bytes at the end of --text that are held "
+          "out for validation, but at most a tenth of the file; 0: no validation",
           STORED, BEFORE("100000")),
     { .name = "document-marker",
       .kind = OPTION_STRING,
       .value = &told.data.document_marker,
       .argument = "LINE",
       .help = "content of the lines in --text and --text-eval that separate documents. At such a "
-              "line the model learns that a document ends, and it never learns the line itself",
+              "line the model learns that a document ends, and it never learns the line itself. A "
+              "resumed training needs the option again",
       .fallback = "<|endoftext|>" },
 
     GROUP("Pairs of text (--task text, pairs and classify)"),
     INPUT("train", told.data.train,
-          "file of pairs to learn from. Each line has a source, a TAB and a target, with --task "
-          "classify a label. With --arch language a line without a TAB is a target alone"),
+          "file of pairs to learn from: --task text, pairs and classify need it, or --train-src "
+          "and --train-tgt. Each line has a source, a TAB and a target; with --task classify a "
+          "text, a TAB and its label. With --arch language a line without a TAB is a target alone"),
     INPUT("train-src", told.data.train_src,
           "file of sources to learn from, one on each line. It needs --train-tgt, and both "
-          "together replace --train"),
+          "together are given in place of --train"),
     INPUT("train-tgt", told.data.train_tgt,
-          "file of targets to learn from. Line N is the target of line N of --train-src, so both "
-          "files have the same number of lines"),
+          "file of targets to learn from. It needs --train-src: line N is the target of line N "
+          "there, so both files have the same number of lines"),
     INPUT(
         "valid", told.data.valid,
         "file of pairs for validation, in the format of --train. The model never learns from them",
         .fallback = "some pairs of --train, see --valid-size"),
     INPUT("valid-src", told.data.valid_src,
           "file of sources for validation, one on each line. It needs --valid-tgt, and both "
-          "together replace --valid"),
+          "together are given in place of --valid"),
     INPUT("valid-tgt", told.data.valid_tgt,
-          "file of targets for validation. Line N is the target of line N of --valid-src"),
+          "file of targets for validation. It needs --valid-src: line N is the target of line N "
+          "there"),
     INPUT("alignments", told.data.alignments,
           "with --task text and --arch transformer: file of word alignments for guided alignment, "
           "in Pharaoh's format, with a line for each pair of --train: 0-0 2-1 means that the "
@@ -123,30 +129,32 @@ static option rows[] = {
          "with --alignments: weight of the loss of the alignments, which is multiplied by it and "
          "added to the loss of the outputs",
          STORED, BEFORE("0.1")),
-    CHOICE(
-        "tokenizer", told.data.tokenizer, WF_NAMES(WF_TOKEN_NAMES),
-        "kind of tokens into which text is cut. word: words between spaces. char: characters. bpe: "
-        "parts of words by byte-pair encoding. byte, text-char, byte-bpe: bytes, characters and "
-        "byte-pair encoding for running text, which keep its line breaks. sentencepiece: the model "
-        "of --spm-src, which sets it. byte-level: byte-pair encoding of bytes in GPT-2's format. "
-        "json: the tokenizer of --tokenizer-json, which sets it, or of a model from Hugging Face, "
-        "with --init",
-        .fallback = "",
-        OTHERWISE(FOR("add|date", "char"),
-                  BY_DATA("text|pairs", "bpe", "word, char or bpe, chosen from the lines,"),
-                  FOR("lm", "byte-bpe"), FOR("mask|classify|spans", "json"),
-                  FOR("bart", "byte-level")),
-        OF_MODEL, BEFORE("word")),
+    CHOICE("tokenizer", told.data.tokenizer, WF_NAMES(WF_TOKEN_NAMES),
+           "kind of tokens into which text is cut. word: words between spaces. char: characters. "
+           "bpe: parts of words by byte-pair encoding. byte, text-char, byte-bpe: bytes, "
+           "characters and byte-pair encoding for running text, which keep its line breaks. "
+           "sentencepiece: the model of --spm-src, which sets it. byte-level: byte-pair encoding "
+           "of bytes in GPT-2's format. json: the tokenizer of --tokenizer-json, which sets it. "
+           "--task lm takes only byte, text-char, byte-bpe and json, and mask, classify and spans "
+           "take only json. copy, reverse and sort have no text, and refuse it",
+           .fallback = "",
+           OTHERWISE(FOR("add|date", "char"),
+                     BY_DATA("text|pairs", "bpe", "word, char or bpe, chosen from the lines,"),
+                     FOR("lm", "byte-bpe"), FOR("mask|classify|spans", "json"),
+                     FOR("bart", "byte-level")),
+           OF_MODEL, BEFORE("word")),
     CHOICE("tokenizer-tgt", told.data.tokenizer_tgt, "same" WF_LEARNED_NAMES(WF_NAME_AFTER),
-           "kind of tokens into which targets are cut, if it differs from that of sources. same: "
-           "the value of --tokenizer, which is then for both",
+           "with --task add, date or text: kind of tokens into which targets are cut, if it "
+           "differs from that of sources. same: the value of --tokenizer, which is then for both. "
+           "If both sides share a vocabulary, they have one kind. Refused with --tokenizer json "
+           "and sentencepiece",
            OF_MODEL, BEFORE("same")),
     INPUT("tokenizer-json", told.data.tokenizer_json,
-          "tokenizer.json of Hugging Face, or of tokenize --learn, that cuts text from files into "
-          "tokens; of pairs, both sides. It sets --tokenizer json. --task lm also needs "
-          "--end-token. With --task mask and classify it must put special tokens around each line, "
-          "and with mask have [MASK] or <mask>. With --task spans and --like t5 it must have <pad> "
-          "and </s>, and with spans <extra_id_0>",
+          "for tasks that read text from files: tokenizer.json of Hugging Face, or of tokenize "
+          "--learn, that cuts the text into tokens; of pairs, both sides. It sets --tokenizer "
+          "json. --task lm also needs --end-token. With --task mask and classify it must put "
+          "special tokens around each line, and with mask have [MASK] or <mask>. With --task spans "
+          "and --like t5 it must have <pad> and </s>, and with spans <extra_id_0>",
           NEW),
     { .name = "end-token",
       .kind = OPTION_STRING,
@@ -154,51 +162,58 @@ static option rows[] = {
       .argument = "TOKEN",
       .help = "with --tokenizer-json and --task lm or text: token of that file with which each "
               "document or each target ends, such as <|endoftext|> or </s>. --task lm needs it. "
-              "--like t5 always has </s>",
+              "--like t5 refuses it, because its outputs end with </s>",
       .fallback = "with --task text the first that the file has of </s>, [SEP] and <|endoftext|>",
       NEW },
     INPUT("spm-src", told.data.spm_src,
-          "SentencePiece model (.spm) that cuts sources into tokens. It sets --tokenizer "
-          "sentencepiece, and also serves targets unless --spm-tgt is given",
+          "with --task add, date, text or pairs: SentencePiece model (.spm) that cuts sources into "
+          "tokens. It sets --tokenizer sentencepiece, and also serves targets unless --spm-tgt is "
+          "given",
           NEW),
     INPUT("spm-tgt", told.data.spm_tgt,
-          "SentencePiece model (.spm) that cuts targets into tokens. It also serves sources unless "
-          "--spm-src is given. --arch language takes only one of the two",
+          "with --task add, date, text or pairs: SentencePiece model (.spm) that cuts targets into "
+          "tokens. It also serves sources unless --spm-src is given. --arch language takes only "
+          "one of the two",
           NEW),
     COUNT("vocab-size", told.data.vocab_size, 0, 1 << 20,
           "maximum number of tokens in the vocabulary of each side, or in the shared one. word and "
           "char keep the most frequent tokens, and others are unknown; kinds of byte-pair encoding "
-          "stop merging at this size. 0: no limit",
+          "stop merging at this size. 0: no limit. Refused with --tokenizer sentencepiece, json "
+          "and byte, which have their own",
           OTHERWISE(BY_DATA("bpe|byte-level", "8000", "300 to 8000, growing with the text,"),
                     BY_DATA("byte-bpe", "4096", "300 to 4096, growing with the text,")),
           OF_MODEL, BEFORE("0")),
     COUNT("min-freq", told.data.min_freq, 1, 1e9,
           "minimum number of times that a word or a character occurs in the training text to get "
-          "into the vocabulary, or that byte-pair encoding sees a pair of symbols to merge it",
+          "into the vocabulary, or that byte-pair encoding sees a pair of symbols to merge it. "
+          "Refused with --tokenizer sentencepiece, json and byte",
           OTHERWISE(FOR("bpe|byte-bpe|byte-level", "2")), OF_MODEL, BEFORE("1")),
     FLAG("share-vocab", told.data.share_vocab,
          "with --task add, date or text: learn one vocabulary from sources and targets together. "
          "Without it each side has its own, but --arch language, --tokenizer byte-level without "
          "--tokenizer-tgt, --tokenizer json, --like t5, and --tie all or inputs always have one "
-         "for both",
+         "for both. Refused with --tokenizer sentencepiece and json",
          NEW),
 
     GROUP("Model"),
     CHOICE("arch", told.model.arch, WF_NAMES(WF_MODEL_NAMES),
            "architecture. transformer: an encoder reads the source, and a decoder writes the "
-           "target. language: a decoder-only model reads a source and continues with its target",
+           "target. language: a decoder-only model reads a source and continues with its target. "
+           "--task lm takes only language. pairs, mask and classify train an encoder alone and "
+           "spans a model of T5's form; these four refuse it",
            OTHERWISE(FOR("lm", "language")), OF_MODEL, BEFORE("transformer")),
     CHOICE("preset", told.model.preset, "tiny|small|base",
            "set of sizes: the defaults of --d-model, --d-ff, --heads and --layers",
            OTHERWISE(FOR("text|lm|pairs|mask|classify|spans", "small")), NEW),
     CHOICE("like", told.model.like, LIKE_WORDS,
-           "form of the model. marian, bart, t5: that of MarianMT, BART or T5 1.1 in Hugging "
-           "Face's transformers, so that convert --to hf can write it. firefox: that of Firefox's "
-           "translators, which convert --to marian writes. none: no such form. It sets the "
-           "defaults of --norm, --positions, --activation, --embedding-norm, --decoder and --tie, "
-           "and bart also those of --tokenizer and --lr. marian and firefox need --spm-src for "
-           "text; bart learns its vocabulary; of t5, convert --to hf writes the vocabulary only "
-           "if it came from --spm-src or --tokenizer-json",
+           "with --arch transformer: form of the model. marian, bart, t5: that of MarianMT, BART "
+           "or T5 1.1 in Hugging Face's transformers, so that convert --to hf can write it. "
+           "firefox: that of Firefox's translators, which convert --to marian writes. none: no "
+           "such form. It sets the defaults of --norm, --positions, --activation, "
+           "--embedding-norm, --decoder and --tie, and refuses values that the form does not have; "
+           "bart also sets those of --tokenizer and --lr. marian and firefox need --spm-src for "
+           "text; bart is for text alone, and learns its vocabulary; of t5, convert --to hf writes "
+           "the vocabulary only if it came from --spm-src or --tokenizer-json",
            OTHERWISE(FOR("spans", "t5")), NEW),
     CHOICE("form", told.model.form, FORM_WORDS,
            "with --arch language: form of the layers, that of GPT-2 or of Llama. It sets the "
@@ -212,18 +227,21 @@ static option rows[] = {
           .fallback = "", OTHERWISE(FOR("tiny", "128"), FOR("small", "256"), FOR("base", "2048")),
           OF_MODEL),
     COUNT("heads", told.model.heads, 1, 1024,
-          "number of attention heads in each layer. It must divide --d-model", .fallback = "",
-          OTHERWISE(FOR("tiny|small", "4"), FOR("base", "8")), OF_MODEL),
+          "number of attention heads in each layer. It must divide --d-model, and with rotary "
+          "positions --d-model / --heads must be even",
+          .fallback = "", OTHERWISE(FOR("tiny|small", "4"), FOR("base", "8")), OF_MODEL),
     COUNT("kv-heads", told.model.kv_heads, 0, 1024,
           "with --arch language: number of heads of keys and values (grouped-query attention). It "
           "must divide --heads; 0: as many as --heads",
           OF_MODEL, BEFORE("0")),
     COUNT("layers", told.model.layers, 1, 256,
-          "number of layers. With --arch transformer the encoder has as many, and the decoder, too",
+          "number of layers. With --arch transformer the encoder has as many, and the decoder, "
+          "too. Refused if --enc-layers and --dec-layers are both given",
           .fallback = "", OTHERWISE(FOR("tiny", "2"), FOR("small", "4"), FOR("base", "6")), NEW),
     COUNT("enc-layers", told.model.enc_layers, 1, 256,
-          "with --arch transformer: number of layers in the encoder", .fallback = "--layers",
-          OF_MODEL),
+          "with --arch transformer, or a task that trains an encoder alone: number of layers in "
+          "the encoder",
+          .fallback = "--layers", OF_MODEL),
     COUNT("dec-layers", told.model.dec_layers, 1, 256,
           "with --arch transformer: number of layers in the decoder", .fallback = "--layers",
           OF_MODEL),
@@ -237,17 +255,19 @@ static option rows[] = {
     REAL("attention-dropout", told.recipe.attention_dropout, 0, 0.9,
          "share of attention weights that training sets to 0 at random", STORED),
     CHOICE("norm", told.model.norm, WF_NAMES(WF_NORM_NAMES),
-           "place of the normalisation: before each sublayer (pre-norm), or after it (post-norm)",
+           "place of the normalisation: before each sublayer (pre-norm), or after it (post-norm). "
+           "--task pairs, mask and classify refuse it: their encoder is post-norm",
            OTHERWISE(FOR("marian|bart|firefox", "post")), OF_MODEL),
     CHOICE("decoder", told.model.decoder, WF_NAMES(WF_DECODER_KIND_NAMES),
            "with --arch transformer: first sublayer of the decoder's layers. attention: "
            "self-attention. ssru: a recurrent unit (SSRU) whose state does not grow with the "
-           "output, as in Marian's fast translators. average: the mean of all tokens so far, "
-           "and a feed-forward layer, whose state does not grow either",
+           "output, as in Marian's fast translators. average: the mean of all tokens so far, and a "
+           "feed-forward layer, whose state does not grow either. --task pairs, mask, classify and "
+           "spans refuse it, and --like marian, bart and t5 take only attention",
            OTHERWISE(FOR("firefox", "ssru")), OF_MODEL, BEFORE("attention")),
     CHOICE("embedding-norm", told.model.embedding_norm, YES_WORDS,
-           "with --arch transformer: whether a LayerNorm follows the embeddings of the encoder "
-           "and of the decoder, as in BART",
+           "with --arch transformer: whether a LayerNorm follows the embeddings of the encoder and "
+           "of the decoder, as in BART. With --like only the default is possible",
            OTHERWISE(FOR("bart", "yes")), OF_MODEL, BEFORE("no")),
     CHOICE(
         "positions", told.model.positions, WF_NAMES(WF_POSITIONS_NAMES),
@@ -256,7 +276,8 @@ static option rows[] = {
         "of MarianMT, of fairseq, or of tensor2tensor, which Marian shares. learned: a trained "
         "table is added. rotary: attention rotates queries and keys (RoPE). sinusoidal-rotary: "
         "sinusoidal and rotary together. none: nothing is added; with --like t5 the attention has "
-        "T5's relative positions",
+        "T5's relative positions. --task pairs, mask and classify refuse it: their encoder has "
+        "learned ones",
         OTHERWISE(BY_DATA("text", "sinusoidal",
                           "sinusoidal, or sinusoidal-rotary if sources are cut into characters,"),
                   FOR("lm|bart", "learned"), FOR("llama", "rotary"),
@@ -281,12 +302,13 @@ static option rows[] = {
     CHOICE("bias", told.model.bias, BIAS_WORDS,
            "with --arch language: whether the linear layers and LayerNorms add a trained bias",
            OTHERWISE(FOR("llama", "no")), OF_MODEL, BEFORE("yes")),
-    CHOICE(
-        "tie", told.model.tie, WF_NAMES(WF_TIE_NAMES),
-        "which of the embeddings and the output layer share one matrix. none: each has its own. "
-        "decoder: the decoder's embedding and the output layer. all: these two and the encoder's "
-        "embedding. inputs: the two embeddings. With all and inputs both sides share a vocabulary",
-        OTHERWISE(FOR("lm", "decoder"), FOR("bart", "all"), FOR("t5", "inputs")), OF_MODEL),
+    CHOICE("tie", told.model.tie, WF_NAMES(WF_TIE_NAMES),
+           "which of the embeddings and the output layer share one matrix. none: each has its own. "
+           "decoder: the decoder's embedding and the output layer. all: these two and the "
+           "encoder's embedding. inputs: the two embeddings. With all and inputs both sides share "
+           "a vocabulary. With --arch language all is decoder, and inputs is none. --task pairs, "
+           "mask and classify refuse it",
+           OTHERWISE(FOR("lm", "decoder"), FOR("bart", "all"), FOR("t5", "inputs")), OF_MODEL),
 
     GROUP("Optimisation"),
     CHOICE("optimizer", told.recipe.optimizer, WF_NAMES(WF_OPTIMIZER_NAMES),
@@ -300,7 +322,7 @@ static option rows[] = {
     CHOICE("lr-schedule", told.recipe.schedule, WF_NAMES(WF_SCHEDULE_NAMES),
            "course of the learning rate after the warm-up. constant: it stays at the peak. linear "
            "and cosine: it falls to 0 at --lr-steps. inverse-sqrt, and noam, which is the same: it "
-           "is the peak times sqrt(--warmup / step)",
+           "is the peak times sqrt(--warmup / step), where a --warmup of 0 counts as 1",
            OTHERWISE(FOR("lm|mask|spans", "cosine")), STORED),
     COUNT(
         "warmup", told.recipe.warmup, 0, 1e9,
@@ -310,7 +332,7 @@ static option rows[] = {
         OTHERWISE(FOR("text|pairs|classify", "800"), FOR("init", "100")), STORED),
     COUNT("lr-steps", told.recipe.lr_steps, 1, 1e12,
           "with --lr-schedule linear or cosine: number of the step at which the learning rate "
-          "reaches 0",
+          "reaches 0. It may not be below --max-steps. A resumed training may change it",
           .fallback = "--max-steps, or its default if that is more", STORED),
     REAL("beta1", told.recipe.beta1, 0, 0.9999,
          "with --optimizer adam or adamw: decay of the moving average of gradients. With lion: "
@@ -338,13 +360,15 @@ static option rows[] = {
          OTHERWISE(FOR("text", "0.1"), FOR("init", "0")), STORED),
     REAL("ema", told.recipe.ema, 0, 0.99999,
          "decay of an exponential moving average of the weights. Validation uses the average, and "
-         "the best weights beside --model are averages, too. 0: no average",
+         "the best weights beside --model are averages, too; --model itself has the weights, and "
+         "the averages for --resume. 0: no average",
          STORED, BEFORE("0")),
     CHOICE("quantize-aware", told.model.quantize_aware, WF_NAMES(WF_QUANTIZE_NAMES),
            "quantisation-aware training: the forward pass rounds matrices as a model in int8 has "
            "them, in validations, too, and gradients pass straight through to the weights, which "
            "stay in f32. int8: a scale for each row, as convert --weights int8. marian: one for "
-           "each matrix, as convert --to marian --calibrate. none: nothing is rounded",
+           "each matrix, as convert --to marian --calibrate, for models that Marian has. none: "
+           "nothing is rounded. Refused with --lora",
            STORED, BEFORE("none")),
     REAL("clip-norm", told.recipe.clip_norm, 0, 1e9,
          "maximum norm of the gradient of all parameters together. A larger gradient is scaled "
@@ -377,7 +401,7 @@ static option rows[] = {
           .fallback = "2000 with --task copy or reverse; 2500 with sort; else as --epochs says"),
     COUNT("epochs", told.run.epochs, 1, 1e6,
           "with any task on text, add and date included: number of passes over the data after "
-          "which the training ends; --max-steps replaces it. A resumed training counts on",
+          "which the training ends. A resumed training counts on. Refused beside --max-steps",
           .fallback = "",
           OTHERWISE(FOR("add", "15"), FOR("date", "5"),
                     BY_DATA("text|pairs|classify", "26", "2..200, fewer for more pairs,"),
@@ -385,7 +409,7 @@ static option rows[] = {
                     FOR("init", "5"))),
     COUNT("patience", told.run.patience, 0, 1e6,
           "number of validations in a row without a lower loss after which the training ends; 0: "
-          "it never ends so"),
+          "it never ends so. It needs a validation before the end, see --valid-every"),
     ROW("max-time", OPTION_REAL, told.run.max_time, "SECONDS",
         "number of seconds after which this run ends and saves, counted from its first step. A "
         "step that has begun is finished. The schedule of --lr-schedule linear and cosine does not "
@@ -396,71 +420,7 @@ static option rows[] = {
           "number of threads in each process. The result does not depend on it",
           .fallback = "processors divided by --processes, at most 8"),
 
-    GROUP("Several processes"),
-    COUNT("processes", told.run.processes, 1, 256,
-          "number of processes on this machine that train one model together (data-parallel, "
-          "ZeRO-1). Each has --threads threads and computes some of the --accum batches of a step, "
-          "so more processes than batches are of no use. The result does not depend on it"),
-
-    COUNT("ranks", told.run.simulated_ranks, 2, 65536,
-          "with --dry-run: simulate one process of a training with this many, each on a machine "
-          "like this one",
-          .fallback = "none: nothing is simulated"),
-    { .name = "network",
-      .kind = OPTION_STRING,
-      .value = &told.run.network,
-      .argument = "RATE,DELAY",
-      .help = "with --dry-run and --ranks: network between the machines, as bits per second and "
-              "delay, such as 10Gb,50us. The time that a step would take is printed" },
-
-    GROUP("Output"),
-    NEW_MODEL("model", told.run.model,
-              "file for the model and all that --resume needs. NAME.best.safetensors beside it has "
-              "the weights of the best validation, but not for copy, reverse and sort. An existing "
-              "file needs --resume or --overwrite. Without -o nothing is saved",
-              .letter = 'o'),
-    FLAG("resume", told.run.resume,
-         "continue the training in the --model file, with the settings stored there. Files of text "
-         "must be named again, and for adapters of --lora the model of --init. If more --epochs or "
-         "--max-steps go beyond the end of a linear or cosine schedule, --lr-steps, the schedule "
-         "ends at the new last step"),
-    FLAG("overwrite", told.run.overwrite,
-         "replace an existing --model file and the best weights beside it, and an existing --log "
-         "and --report. With --resume it has no effect",
-         NEW),
-    COUNT("save-every", told.run.save_every, 0, 1e12,
-          "number of steps between saves of --model; 0: only at the end",
-          OTHERWISE({ .cases = OF_PAIRS, .said = "an epoch" }, FOR("lm|mask|spans", "250"))),
-    COUNT("valid-every", told.run.valid_every, 0, 1e12,
-          "number of steps between validations; 0: only at the end",
-          OTHERWISE({ .cases = OF_PAIRS, .said = "an epoch" }, FOR("lm|mask|spans", "250"))),
-    COUNT(
-        "valid-size", told.data.valid_size, 0, 1e6,
-        "with a generated task: number of sequences in a validation, and in the test at the end. "
-        "With pairs of files and without --valid: number of pairs of --train that are held out for "
-        "validation, at most 1 % of them; 0: no validation"),
-    FLAG("dry-run", told.run.dry_run,
-         "make a few steps, print the time and memory that the training would take, and end "
-         "without saving"),
-    COUNT("log-every", told.run.log_every, 1, 1e12,
-          "number of steps between lines of progress, on stderr and in --log, and between points "
-          "of --curve, --report and --tensorboard"),
-    LOG("log", told.run.log,
-        "file for events as JSON lines: settings, progress, validations, result. A resumed "
-        "training adds to it. - is stdout, as with --json"),
-    FLAG("json", told.run.json,
-         "write the events of --log on stdout, in place of the result as text"),
-    DRAWN("curve", told.run.curve,
-          "file for a picture (SVG) of the losses over the steps, which is drawn at the end"),
-    DRAWN("report", told.run.page,
-          "file for an HTML page with curves, outputs, attention, time by op, and memory. It is "
-          "written at each validation, or without validations at each save, and a resumed training "
-          "continues it. --task pairs, mask, classify and spans have none"),
-    FOLDER(
-        "tensorboard", told.run.tensorboard,
-        "folder for events of TensorBoard: loss, learning rate, gradient norm, speed and scores"),
-    FLAG("profile", told.run.profile, "print at the end how much time each kind of op took"),
-    FLAG("quiet", told.run.quiet, "print nothing on stderr except errors and warnings"),
+#include "output_rows.inc"
 };
 
 program train_program = {

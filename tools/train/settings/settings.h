@@ -65,7 +65,8 @@ typedef struct data_settings {
     const char *alignments;
     const char *text, *text_eval, *document_marker;
     int64_t text_eval_size, valid_size;
-    int64_t held; /* no option: most pairs of --train to hold out */
+    /* no option: maximum number of pairs of --train that are held out for validation */
+    int64_t held;
     /* tokenizer: a wf_token_kind; tokenizer_tgt: 0 for the same kind, otherwise 1 + the kind */
     int tokenizer, tokenizer_tgt;
     const char *spm_src, *spm_tgt;
@@ -104,15 +105,18 @@ settings *settings_new(void);
 /* Fill in settings that were not given, and report contradictions. `f`: the checkpoint of a resume,
  * or NULL; `init`: the model to start from, or NULL. */
 void settings_complete(settings *set, const wf_file *f, const wf_file *init);
-/* Complete steps and schedule by the number of updates in an epoch (0: it never ends). */
+/* Complete steps and schedule by the number of updates in an epoch (0: generated sequences have no
+ * epochs). */
 void settings_complete_steps(settings *set, int64_t updates);
 
 bool settings_text(const settings *set);    /* true if the data are text, from files or generated */
 bool settings_running(const settings *set); /* running text */
-/* How a tokenizer.json is made, and what stands for %s: the options of --learn for this task. */
+/* MAKES_ONE: advice in messages, the command that makes a tokenizer.json. settings_learns returns
+ * the text for its %s: the value of --learn, and for some tasks --special. */
 #define MAKES_ONE "\"tokenize --learn %s --vocab-size 8000 -i TEXT -o FILE\" makes one"
 const char *settings_learns(const settings *set);
-/* True if an encoder is trained; and if it predicts hidden tokens, or labels. */
+/* True if an encoder alone is trained; if hidden tokens are predicted, by an encoder or with --task
+ * spans; if an encoder finds labels. */
 bool settings_encoder(const settings *set);
 bool settings_masks(const settings *set);
 bool settings_classifies(const settings *set);
@@ -126,7 +130,8 @@ bool settings_in_one_row(const settings *set);
 bool settings_has_horizon(const settings *set); /* true if the schedule ends at some step */
 /* true if --max-steps alone ends a new training before its schedule */
 bool settings_stops_early(const settings *set);
-/* true if a new training, with `updates` steps in an epoch, would warm up within so many steps */
+/* true if the warm-up of a new training, with `updates` steps in an epoch, ends before its last
+ * step if it has `steps` steps */
 bool settings_warm_before(const settings *set, int64_t updates, int64_t steps);
 bool settings_validates(const settings *set); /* true if something is held out for validation */
 source_options settings_source(settings *set);
@@ -177,20 +182,23 @@ void settings_take_freeze(settings *set, const wf_file *f);
 
 /* ---- settings_lora.c: adapters alone are trained --------------------------------------------- */
 
-/* The adapters of the model; rank 0: it has none. */
+/* Rank, alpha and targets of the adapters; rank 0: the model has none. */
 wf_adapters settings_adapters(const settings *set);
 /* Exit if options of adapters contradict each other, or would have no effect. */
 void settings_refuse_lora(const settings *set);
 /* Choose the default rate of adapters by the width of the model. */
 void settings_scale_lora(settings *set, const wf_model *m);
-/* Take the targets from the checkpoint. Exits if the command line has other ones. */
+/* If the checkpoint has adapters, take their targets and the format of the frozen weights from it.
+ * Exits if the command line has other ones. */
 void settings_take_lora(settings *set, const wf_file *f);
-/* Choose the format in which the frozen weights of `init` are kept, before they are loaded. */
+/* With --lora, choose the format in which m keeps the frozen weights of `init`, before they are
+ * loaded. False with message[256]. */
 bool settings_pack_base(const settings *set, wf_model *m, const wf_file *init, char *message);
 
 /* ---- settings_refuse.c ----------------------------------------------------------------------- */
 
-/* Report, before the training, settings that the class of transformers in --like cannot have. */
+/* Exit if settings contradict the form of model that --like names, or if sides with two
+ * vocabularies are to share one table of embeddings. */
 void settings_refuse_unlike(const settings *set);
 /* Exit if an option was given that would have no effect. */
 void settings_refuse_idle(const settings *set);

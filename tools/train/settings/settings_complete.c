@@ -54,8 +54,9 @@ static int64_t recipe_epochs(const settings *set) {
     return epochs ? strtoll(epochs, NULL, 10) : 0;
 }
 
-/* The number of steps after which a thousand unseen sequences are right, with a margin, for every
- * seed tried; for text, the steps of so many epochs. */
+/* The number of steps after which, with a margin, a model of copy, reverse or sort gave right
+ * outputs for a thousand unseen sequences with every seed tried; for text, the steps of `epochs`
+ * epochs. */
 static int64_t recipe_steps(const settings *set, int64_t updates, int64_t epochs) {
     bool quick = set->data.task == LEARN_COPY || set->data.task == LEARN_REVERSE;
     if (updates) return epochs * updates;
@@ -181,7 +182,7 @@ static void one_way(const char *both, const char *const *path, const char *src, 
     if (!path[1] != !path[2]) usage_error(&train_program, "--%s and --%s go together", src, tgt);
 }
 
-/* Running text is in --text. */
+/* Exits if running text is to be learned and --text does not name it. */
 static void refuse_other_file(const settings *set) {
     const char *pairs = set->data.train ? set->data.train : set->data.train_src;
     if (!settings_running(set) || set->data.text) return;
@@ -249,7 +250,8 @@ const char *settings_learns(const settings *set) {
     return settings_encoder(set) ? "wordpiece" : "bpe";
 }
 
-/* A single .spm file is used for both sides. */
+/* Uses a single .spm file for both sides. Exits if the tokenizer of a new model lacks its file, or
+ * running text the token that ends a document. */
 static void complete_sentencepiece(settings *set) {
     const program *p = &train_program;
     bool wanted = set->data.tokenizer == WF_SENTENCEPIECE;

@@ -190,9 +190,10 @@ static bool has_layers(const wf_file *f, const char *number) {
     return has_setting(f, "enc-layers", number) && has_setting(f, "dec-layers", number);
 }
 
-/* True if the defaults of a word, such as --preset tiny, are what the file has. Options that are
- * given beside it are compared by themselves, and a rate may follow the width. False for a word
- * without defaults. */
+/* True if the file has the sizes and the form that are the defaults of a word, such as --preset
+ * tiny. Options on the command line are left out, because they are compared by themselves; settings
+ * of the recipe, too, because the rate may follow the width. False for a word without such
+ * defaults. */
 static bool has_defaults(const wf_file *f, const char *word) {
     bool any = false;
     for (const option *o = train_program.options; o < train_program.options + train_program.n;

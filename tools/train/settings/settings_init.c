@@ -52,7 +52,8 @@ static void limit_length(settings *set, const wf_model *m, const char *path) {
     if (said && set->data.max_len > most)
         usage_error(&train_program, "--max-len %lld: the model in %s takes at most %lld tokens",
                     (long long)set->data.max_len, path, (long long)most);
-    /* a window of all that such a model reads could be a hundred thousand tokens */
+    /* the longest window of an imported language model or of T5 may have a hundred thousand
+     * tokens */
     bool endless = m->start_if_empty || settings_spans(set);
     if (!said && endless && most > USUAL_WINDOW) most = USUAL_WINDOW;
     if (!said && (settings_text(set) || set->data.max_len > most)) set->data.max_len = most;

@@ -9,7 +9,7 @@
 
 /* Indices of words in the choices of settings.c. */
 enum { GATED = 1, NO_BIAS = 1 };
-enum { AROUND = 2 }; /* tokens around a window whose tokens are hidden */
+enum { AROUND = 2 }; /* special tokens before and after a window of --task mask and spans */
 
 /* ---- data ------------------------------------------------------------------------------------ */
 
@@ -43,7 +43,7 @@ static bool settings_share_vocab(const settings *set) {
            (settings_one_table(set) && set->data.tokenizer != WF_SENTENCEPIECE);
 }
 
-/* The ids that the pieces of a .spm file get in a class of --like. */
+/* The order of the ids that the pieces of a .spm file get, which depends on --like. */
 static spm_ids ids_of(const settings *set) {
     if (set->model.like == LIKE_T5) return SPM_PADDING_STARTS;
     return set->model.like == LIKE_FIREFOX ? SPM_END_STARTS : SPM_NEW_IDS;

@@ -23,7 +23,7 @@ static void refuse_idle_numbers(const settings *set) {
 
 enum { ANY_TIE = 1 << WF_TIE_NONE | 1 << WF_TIE_DECODER | 1 << WF_TIE_ALL };
 
-/* The form that each class of transformers has, in the order of the words of --like. */
+/* The form of model that each word of --like stands for, in the order of the words. */
 static const struct {
     const char *name, *form;
     wf_norm_place norm;
@@ -194,6 +194,7 @@ void settings_refuse_idle(const settings *set) {
     option_no_effect(p, "end-token", !set->data.tokenizer_json, "it is for --tokenizer-json");
     option_no_effect(p, "end-token", set->model.like == LIKE_T5, "T5 ends outputs with </s>");
     option_no_effect(p, "tokenizer-tgt", json, "one tokenizer.json cuts both sides");
+    option_no_effect(p, "tokenizer-tgt", spm, "a SentencePiece model cuts each side");
     for (int i = 0; i < 3; i++) {
         option_no_effect(p, learned[i], spm, "the .spm file says it");
         option_no_effect(p, learned[i], json, "the tokenizer.json says it");
