@@ -7,7 +7,8 @@
  * branches, so the compiler checks a vector of bytes at a time. */
 static inline unsigned char bad_byte(unsigned char a, unsigned char b, unsigned char c,
                                      unsigned char byte) {
-    unsigned char inside = (byte & 0xC0) == 0x80, due = (a >= 0xC0) | (b >= 0xE0) | (c >= 0xF0);
+    unsigned char inside = wf_utf8_continues((char)byte),
+                  due = (a >= 0xC0) | (b >= 0xE0) | (c >= 0xF0);
     return (inside ^ due) | (byte == 0xC0) | (byte == 0xC1) | (byte > 0xF4) |
            ((a == 0xE0) & (byte < 0xA0)) | ((a == 0xED) & (byte > 0x9F)) |
            ((a == 0xF0) & (byte < 0x90)) | ((a == 0xF4) & (byte > 0x8F));
