@@ -71,7 +71,7 @@ once() { # FILES PATTERN SENTENCE: nowhere but in these files
     found=$(grep -nE "$2" $library $programs | grep -vE "$comment" | grep -vE "^($1):" || true)
     [ -z "$found" ] || fail "$3: $found"
 }
-once 'core/base/utf8\.h' '0x[cC]0\) *[!=]=|0x80 \| \(|0x[cC]0 \||& 0x3[fF]\>' 'UTF-8 is read or written elsewhere than in utf8.h'
+once 'core/base/utf8\.h|core/base/utf8_long\.c' '0x[cC]0\) *[!=]=|0x80 \| \(|0x[cC]0 \||& 0x3[fF]\>' 'UTF-8 is read or written elsewhere than in utf8.h and utf8_long.c'
 once 'core/file/json\.c' '\\\\u%' 'a string of JSON is escaped elsewhere than in json.c'
 # Emitted files have these functions in plain C.
 once 'core/base/random\.h|tools/sources/plain_tasks\.c' '1099511628211|0x0*100000001[bB]3' 'FNV elsewhere than in random.h'

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/base/utf8.h"
+#include "core/base/utf8_long.h"
 
 /* deepest nesting of a value that is skipped; the same limit as serde_json */
 enum { MAX_DEPTH = 128 };
@@ -30,23 +31,32 @@ static bool take(struct wf_json *j, char c) {
     return true;
 }
 
-static char next(struct wf_json *j) {
-    while (take(j, ' ') || take(j, '\t') || take(j, '\n') || take(j, '\r')) continue;
-    return peek(j);
-}
-
 static bool accept(struct wf_json *j, char c) {
-    return next(j) == c && take(j, c);
+    return wf_json_next(j) == c && take(j, c);
 }
 
-bool wf_json_expect(struct wf_json *j, char c) {
+/* Files that people read have several spaces at the start of a line. */
+char wf_json_after_space(struct wf_json *j) {
+    char *at = j->at;
+    for (uint32_t word;; at += sizeof word) {
+        while (at < j->end && (*at == '\n' || *at == '\t' || *at == '\r')) at++;
+        if ((size_t)(j->end - at) < sizeof word) break;
+        memcpy(&word, at, sizeof word);
+        if (word != 0x20202020u) break;
+    }
+    while (at < j->end && (*at == ' ' || *at == '\n' || *at == '\t' || *at == '\r')) at++;
+    j->at = at;
+    return at < j->end ? *at : '\0';
+}
+
+bool wf_json_missing(struct wf_json *j, char c) {
     char what[] = "' ' expected";
     what[1] = c;
-    return accept(j, c) || fail(j, what);
+    return fail(j, what);
 }
 
 bool wf_json_begin(struct wf_json *j, char *text, size_t size) {
-    size_t good = wf_utf8_prefix(text, size);
+    size_t good = wf_utf8_valid(text, size);
     *j = (struct wf_json){ .start = text, .at = text, .end = text + size };
     if (good == size) return true;
     j->at += good;
@@ -54,17 +64,22 @@ bool wf_json_begin(struct wf_json *j, char *text, size_t size) {
 }
 
 bool wf_json_finish(struct wf_json *j) {
-    next(j);
+    wf_json_next(j);
     return j->at == j->end || fail(j, "text after the end of the JSON");
 }
 
+/* A character that stands for itself in a string. */
+static bool is_plain(char c) {
+    return (unsigned char)c >= ' ' && c != '"' && c != '\\';
+}
+
 static bool hex4(struct wf_json *j, uint32_t *out) {
-    static const char digits[] = "0123456789abcdef0123456789ABCDEF";
     *out = 0;
     for (int i = 0; i < 4; i++, j->at++) {
-        const char *found = peek(j) ? strchr(digits, peek(j)) : NULL;
-        if (!found) return fail(j, "\\u needs four hexadecimal digits");
-        *out = *out << 4 | ((uint32_t)(found - digits) & 15);
+        unsigned char c = (unsigned char)peek(j);
+        bool letter = (unsigned)(c | 0x20) - 'a' < 6; /* its low four bits are 1 to 6 */
+        if (!(letter | digit(j))) return fail(j, "\\u needs four hexadecimal digits");
+        *out = *out << 4 | ((c & 15u) + 9u * letter);
     }
     return true;
 }
@@ -94,16 +109,44 @@ static bool escape(struct wf_json *j, char **to) {
     return true;
 }
 
+#define ONES ((uint64_t)0x0101010101010101u)
+
+/* Marks each byte of a word that is below c by its high bit. Bytes above the lowest marked one may
+ * be marked wrongly. */
+static uint64_t below(uint64_t word, uint64_t c) {
+    return (word - ONES * c) & ~word & (ONES << 7);
+}
+
+/* The first byte at or after `at` that does not stand for itself in a string: a quote, a backslash
+ * or a control character; `end` if there is none. */
+static char *plain_end(char *at, char *end) {
+    for (uint64_t word; (size_t)(end - at) >= sizeof word; at += sizeof word) {
+        memcpy(&word, at, sizeof word);
+        uint64_t quotes = word ^ ONES * '"', backslashes = word ^ ONES * '\\';
+        uint64_t special = below(word, ' ') | below(quotes, 1) | below(backslashes, 1);
+        if (!special) continue;
+#if defined __BYTE_ORDER__ && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+        return at + __builtin_ctzll(special) / 8;
+#else
+        break;
+#endif
+    }
+    while (at < end && is_plain(*at)) at++;
+    return at;
+}
+
 bool wf_json_text(struct wf_json *j, char **out, size_t *bytes) {
     if (!accept(j, '"')) return fail(j, "a string expected");
     char *to = *out = j->at;
-    while (peek(j) != '"') {
+    for (;;) {
+        size_t plain = (size_t)(plain_end(j->at, j->end) - j->at);
+        if (to != j->at) memmove(to, j->at, plain);
+        to += plain;
+        j->at += plain;
         if (j->at == j->end) return fail(j, "a string without end");
-        if ((unsigned char)*j->at < 0x20) return fail(j, "a control character in a string");
-        if (!take(j, '\\'))
-            *to++ = *j->at++;
-        else if (!escape(j, &to))
-            return false;
+        if (*j->at == '"') break;
+        if (!take(j, '\\')) return fail(j, "a control character in a string");
+        if (!escape(j, &to)) return false;
     }
     j->at++;
     *to = 0; /* overwrites nothing unread: the closing quote was at this place or after it */
@@ -119,7 +162,7 @@ bool wf_json_string(struct wf_json *j, char **out) {
 
 bool wf_json_size(struct wf_json *j, int64_t *out) {
     *out = 0;
-    next(j);
+    wf_json_next(j);
     if (!digit(j)) return fail(j, "an integer, not negative, expected");
     if (take(j, '0')) return digit(j) ? fail(j, "a leading zero") : true;
     for (; digit(j); j->at++) {
@@ -164,7 +207,7 @@ static bool skip_number(struct wf_json *j) {
 static bool skip_scalar(struct wf_json *j) {
     static const char *const words[] = { "true", "false", "null" };
     char *ignored;
-    if (next(j) == '"') return wf_json_string(j, &ignored);
+    if (wf_json_next(j) == '"') return wf_json_string(j, &ignored);
     if (digit(j) || peek(j) == '-') return skip_number(j);
     for (int i = 0; i < 3; i++) {
         size_t n = strlen(words[i]);
@@ -182,7 +225,7 @@ bool wf_json_skip(struct wf_json *j) {
     char *ignored;
     int depth = 0;
     do {
-        bool object = next(j) == '{';
+        bool object = wf_json_next(j) == '{';
         if (object || peek(j) == '[') {
             if (depth == MAX_DEPTH) return fail(j, "nested too deep");
             open[depth++] = object ? "{}" : "[]";
@@ -205,10 +248,6 @@ int wf_json_escape(int32_t code, char out[WF_JSON_ESCAPE]) {
     if (c < 0x10000) return snprintf(out, WF_JSON_ESCAPE, "\\u%04x", c & 0xFFFF);
     return snprintf(out, WF_JSON_ESCAPE, "\\u%04x\\u%04x", (0xD7C0 + (c >> 10)) & 0xFFFF,
                     0xDC00 + (c & 0x3FF));
-}
-
-static bool is_plain(char c) {
-    return (unsigned char)c >= ' ' && c != '"' && c != '\\';
 }
 
 void wf_json_quote(wf_json_put *put, void *to, const char *text) {

@@ -20,8 +20,21 @@ struct wf_json {
 };
 
 bool wf_json_begin(struct wf_json *j, char *text, size_t size); /* false: not UTF-8 */
-bool wf_json_finish(struct wf_json *j);         /* false unless only white space follows */
-bool wf_json_expect(struct wf_json *j, char c); /* take c, or fail */
+
+/* Skip white space. Return the character after it, or 0 at the end. */
+char wf_json_after_space(struct wf_json *j);
+static inline char wf_json_next(struct wf_json *j) {
+    return j->at != j->end && *j->at > ' ' ? *j->at : wf_json_after_space(j);
+}
+
+bool wf_json_finish(struct wf_json *j);          /* false unless only white space follows */
+bool wf_json_missing(struct wf_json *j, char c); /* fails: c is not there */
+/* take c, or fail */
+static inline bool wf_json_expect(struct wf_json *j, char c) {
+    if (wf_json_next(j) != c) return wf_json_missing(j, c);
+    j->at++;
+    return true;
+}
 /* a string, decoded in place; U+0000 in it is an error, because it would end the C string */
 bool wf_json_string(struct wf_json *j, char **out);
 /* a string with its length in bytes; U+0000 is allowed */

@@ -81,6 +81,10 @@ bool wf_merges_add(wf_merges *m, wf_merge merge) {
     return true;
 }
 
+bool wf_merges_reserve(wf_merges *m, size_t n) {
+    return wf_grow(&m->at, &m->capacity, n, sizeof *m->at) && wf_pairs_reserve(&m->ranks, n);
+}
+
 void wf_merges_free(wf_merges *m) {
     wf_pairs_free(&m->ranks);
     free(m->at);

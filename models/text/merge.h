@@ -62,6 +62,7 @@ typedef struct wf_merges {
 } wf_merges;
 
 bool wf_merges_add(wf_merges *m, wf_merge merge); /* the pair must be new; false: out of memory */
+bool wf_merges_reserve(wf_merges *m, size_t n);   /* makes room for n merges in all */
 void wf_merges_free(wf_merges *m);
 wf_merge_rule wf_merges_rule(wf_merges *m, bool together);
 

@@ -12,13 +12,18 @@
 
 #include "core/base/memory.h"
 
+typedef struct wf_span {
+    const char *text;
+    size_t bytes;
+} wf_span;
+
 typedef struct wf_strings {
     int32_t n;
     char *bytes; /* the strings one after the other, each with its '\0' */
     size_t used, bytes_capacity;
     struct wf_string *strings;
     size_t strings_capacity;
-    int32_t *slots; /* hash table with linear probing: number + 1, or 0 for a free slot */
+    struct wf_string_slot *slots; /* a hash table with linear probing */
     size_t n_slots;
 } wf_strings;
 
@@ -26,6 +31,12 @@ int32_t wf_strings_find(const wf_strings *s, const char *text, size_t bytes); /*
 int32_t wf_strings_add(wf_strings *s, const char *text, size_t bytes);        /* -1: no memory */
 const char *wf_strings_at(const wf_strings *s, int32_t i);
 size_t wf_strings_bytes(const wf_strings *s, int32_t i);
+/* Brings into the cache what finding or adding n <= 128 strings will read. To prefetch for many of
+ * them takes less time than to wait for memory at each. */
+enum { WF_STRINGS_AHEAD = 128 };
+void wf_strings_prefetch(const wf_strings *s, const wf_span *strings, int n);
+/* Makes room for n strings in all, so that adding them moves nothing but their bytes. */
+bool wf_strings_reserve(wf_strings *s, size_t n);
 void wf_strings_free(wf_strings *s); /* the table is all zeros again */
 
 typedef struct wf_pairs {
@@ -36,6 +47,8 @@ typedef struct wf_pairs {
 int32_t wf_pairs_find(const wf_pairs *p, int32_t left, int32_t right); /* -1: not there */
 /* The pair must not be there yet. */
 bool wf_pairs_add(wf_pairs *p, int32_t left, int32_t right, int32_t value);
+void wf_pairs_prefetch(const wf_pairs *p, int32_t left, int32_t right);
+bool wf_pairs_reserve(wf_pairs *p, size_t n); /* makes room for n pairs in all */
 void wf_pairs_free(wf_pairs *p);
 
 typedef struct wf_item {

@@ -68,11 +68,6 @@ struct wf_tokenizer {
 
 /* ---- text_lines.c ---------------------------------------------------------------------------- */
 
-typedef struct wf_span {
-    const char *text;
-    size_t bytes;
-} wf_span;
-
 wf_span wf_line_body(const char *line, size_t bytes); /* without its end */
 /* the line with its line break; false: there are no more */
 bool wf_line_next(wf_span *rest, wf_span *line);

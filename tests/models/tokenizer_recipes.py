@@ -396,3 +396,60 @@ RECIPES = {
     "scripts": lambda c: word_level(c, P.UnicodeScripts(), N.NFKC()), "scripts-unigram": lambda c: unigram(c, None, P.Sequence([P.UnicodeScripts(), P.Digits(True)])),
     "ctc-words": lambda c: word_level(c, P.Whitespace(), decoder=D.CTC("[UNK]", "the", True)), "suffix-decoder": lambda c: word_level(c, P.Whitespace(), decoder=D.BPEDecoder("e")),
 }
+
+
+# ---- large files ------------------------------------------------------------------------------
+
+ENTRIES = 150000
+
+
+def grown(rng, pieces, prefix, longest, taken):
+    """Pairs of pieces without end, and what they give; none is in `taken`, where each is put."""
+    while True:
+        left, right = rng.choice(pieces), rng.choice(pieces)
+        both = left + (right[len(prefix):] if right.startswith(prefix) else right)
+        if both not in taken and len(both) <= longest:
+            taken.add(both)
+            pieces.append(both)
+            yield left, right, both
+
+
+def large_bpe(lines, spaced=False):
+    """Qwen's form, with a merge for nearly every entry: as pairs, or as texts "a b"."""
+    data = json.loads(qwen2(lines).to_str())
+    vocab, merges = data["model"]["vocab"], data["model"]["merges"]
+    added = {a["content"] for a in data["added_tokens"]}
+    more = grown(random.Random(3), [piece for piece in vocab if piece not in added], "", 16, set(vocab))
+    while len(vocab) < ENTRIES:
+        left, right, both = next(more)
+        vocab[both] = len(vocab)
+        merges.append([left, right])
+    if spaced:
+        data["model"]["merges"] = [" ".join(m) for m in merges]
+    return data
+
+
+def large_pieces(lines):
+    data = json.loads(bert(lines).to_str())
+    vocab = data["model"]["vocab"]
+    more = grown(random.Random(4), [piece for piece in vocab if piece[0] != "["], "##", 14, set(vocab))
+    while len(vocab) < ENTRIES:
+        vocab[next(more)[2]] = len(vocab)
+    return data
+
+
+def large_unigram(lines):
+    data = json.loads(xlmr(lines).to_str())
+    vocab, rng = data["model"]["vocab"], random.Random(5)
+    more = grown(rng, [piece for piece, _ in vocab[4:]], "\u2581", 14, {piece for piece, _ in vocab})
+    while len(vocab) < ENTRIES:
+        vocab.append([next(more)[2], -8 - 8 * rng.random()])
+    return data
+
+
+# As the library saves them, as its short form, and with every character above U+007F as an escape.
+LARGE = {
+    "bpe": lambda c: json.dumps(large_bpe(c), ensure_ascii=False, indent=2), "bpe-short": lambda c: json.dumps(large_bpe(c, True), ensure_ascii=False, separators=(",", ":")),
+    "bpe-escaped": lambda c: json.dumps(large_bpe(c, True), indent=2), "pieces": lambda c: json.dumps(large_pieces(c), ensure_ascii=False, indent=2),
+    "unigram": lambda c: json.dumps(large_unigram(c), ensure_ascii=False, indent=2),
+}

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "core/base/utf8.h"
+#include "core/base/utf8_long.h"
 
 void wf_json_text_free(wf_json_text *j) {
     if (!j) return;
@@ -19,7 +19,7 @@ void wf_json_text_free(wf_json_text *j) {
 
 static bool keep_json(wf_json_text *j, const wf_json_text_options *o, char *message) {
     if (memchr(o->json, '\0', o->bytes)) return fail(message, "it has a zero byte");
-    if (o->bytes && wf_utf8_prefix(o->json, o->bytes) != o->bytes)
+    if (o->bytes && wf_utf8_valid(o->json, o->bytes) != o->bytes)
         return fail(message, "it is not UTF-8");
     j->json = malloc(o->bytes + 1);
     if (!j->json) return fail(message, "out of memory");

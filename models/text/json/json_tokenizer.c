@@ -72,7 +72,7 @@ wf_json_tokenizer *wf_json_tokenizer_load(const char *json, size_t bytes, char *
     wf_json_tokenizer *t = json ? calloc(1, sizeof *t) : NULL;
     json_tree tree = { 0 };
     if (!json) return fail(message, "there is no text"), NULL;
-    if (t) t->json = malloc(bytes + 1);
+    if (t) t->json = wf_memory_raw(bytes + 1);
     if (!t || !t->json) {
         wf_json_tokenizer_free(t);
         return fail(message, "out of memory"), NULL;

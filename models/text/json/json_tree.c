@@ -8,7 +8,7 @@
 #include "core/file/json.h"
 #include "core/file_internal.h"
 
-enum { MAX_DEPTH = 64 };
+enum { MAX_DEPTH = 64, LONG = 1 << 20, BYTES_A_VALUE = 8 };
 
 typedef struct reader {
     struct wf_json json;
@@ -16,15 +16,6 @@ typedef struct reader {
     uint32_t open[MAX_DEPTH]; /* arrays and objects that are not closed */
     int depth;
 } reader;
-
-static bool is_space(char c) {
-    return c == ' ' || c == '\n' || c == '\t' || c == '\r';
-}
-
-static char peek(struct wf_json *j) {
-    while (j->at < j->end && is_space(*j->at)) j->at++;
-    return j->at < j->end ? *j->at : '\0';
-}
 
 static json_value *add(json_tree *t, json_kind kind) {
     if (t->n == UINT32_MAX ||
@@ -64,7 +55,7 @@ static bool advance(reader *r, bool first) {
     while (r->depth) {
         json_value *list = &r->tree->values[r->open[r->depth - 1]];
         bool object = list->kind == JSON_OBJECT;
-        char c = peek(&r->json);
+        char c = wf_json_next(&r->json);
         if (c == (object ? '}' : ']')) {
             r->json.at++;
             list->next = (uint32_t)r->tree->n;
@@ -79,7 +70,7 @@ static bool advance(reader *r, bool first) {
 }
 
 static bool read_value(reader *r, bool *opened) {
-    char c = peek(&r->json);
+    char c = wf_json_next(&r->json);
     *opened = c == '{' || c == '[';
     if (c == '"') return read_string(r);
     if (!*opened) return read_scalar(r, c);
@@ -98,13 +89,24 @@ static bool refuse(const reader *r, char *message) {
     return fail(message, "%s", strncmp(error, "header ", 7) == 0 ? error + 7 : error);
 }
 
+/* Takes room for the values of a long text at once, in huge pages. If the text has more values, the
+ * array grows as usual. */
+static bool reserve(json_tree *t, size_t bytes) {
+    size_t n = bytes / BYTES_A_VALUE;
+    if (bytes < LONG) return true;
+    t->values = wf_memory_raw(n * sizeof *t->values);
+    if (t->values) t->capacity = n;
+    return t->values;
+}
+
 bool wf_tree_read(json_tree *t, char *text, size_t bytes, char *message) {
     reader r = { .tree = t };
     bool opened = false;
     *t = (json_tree){ .text = text };
     if (bytes > UINT32_MAX / 2) return fail(message, "the JSON has more than 2 GB");
+    if (!reserve(t, bytes)) return fail(message, "out of memory");
     if (!wf_json_begin(&r.json, text, bytes)) return fail(message, "the JSON is not UTF-8");
-    if (peek(&r.json) != '{') return fail(message, "the JSON is no object");
+    if (wf_json_next(&r.json) != '{') return fail(message, "the JSON is no object");
     do
         if (!read_value(&r, &opened)) return refuse(&r, message);
     while (advance(&r, opened));
@@ -144,6 +146,10 @@ bool wf_tree_is(const json_tree *t, size_t i, const char *text) {
            memcmp(t->text + v->begin, text, v->bytes) == 0;
 }
 
+size_t wf_tree_at_most(const json_tree *t, size_t list) {
+    return t->values[list].kind >= JSON_ARRAY ? t->values[list].next - list - 1 : 0;
+}
+
 size_t wf_tree_find(const json_tree *t, size_t object, const char *key) {
     size_t found = 0;
     if (t->values[object].kind != JSON_OBJECT) return 0;
@@ -169,14 +175,28 @@ bool wf_tree_size(const json_tree *t, size_t i, int64_t most, int64_t *out) {
 
 /* ---- real numbers ---------------------------------------------------------------------------- */
 
+/* Powers of ten that are numbers in double precision. */
+static const double exact[] = { 1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                                1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
+                                1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22 };
+enum { COUNT_OF_EXACT = sizeof exact / sizeof *exact };
+
+/* A whole number up to this has room for one more digit. */
+#define SAFE (UINT64_MAX / 10 - 1)
+
 /* Digits go into a whole number as long as they fit; the power of ten is applied in one step. */
 static double scale(uint64_t digits, int64_t exponent) {
     double x = (double)digits, ten;
     for (; exponent < -308 && x != 0; exponent += 308) x /= 1e308;
     if (x == 0 || exponent > 308) return exponent > 308 && x != 0 ? INFINITY : x;
-    char power[16];
-    snprintf(power, sizeof power, "1e%d", (int)(exponent < 0 ? -exponent : exponent));
-    if (!wf_parse_real(power, &ten)) return NAN;
+    int size = (int)(exponent < 0 ? -exponent : exponent);
+    if (size < COUNT_OF_EXACT) {
+        ten = exact[size];
+    } else {
+        char power[16];
+        snprintf(power, sizeof power, "1e%d", size);
+        if (!wf_parse_real(power, &ten)) return NAN;
+    }
     return exponent < 0 ? x / ten : x * ten;
 }
 
@@ -194,7 +214,7 @@ bool wf_tree_real(const json_tree *t, size_t i, double *out) {
             continue;
         }
         uint64_t digit = (uint64_t)(s.text[at] - '0');
-        full = full || digits > (UINT64_MAX - digit) / 10;
+        full = full || (digits > SAFE && digits > (UINT64_MAX - digit) / 10);
         if (!full) digits = digits * 10 + digit;
         exponent += full ? !point : -(int64_t)point;
     }

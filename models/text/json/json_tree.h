@@ -43,6 +43,9 @@ void wf_tree_free(json_tree *t);
 size_t wf_tree_first(const json_tree *t, size_t list);
 size_t wf_tree_next(const json_tree *t, size_t list, size_t i);
 
+/* How many values are in an array or object, with those in these: cheap to tell. */
+size_t wf_tree_at_most(const json_tree *t, size_t list);
+
 json_kind wf_tree_kind(const json_tree *t, size_t i);
 wf_span wf_tree_text(const json_tree *t, size_t i); /* of a string or number */
 bool wf_tree_is(const json_tree *t, size_t i, const char *text);

@@ -16,17 +16,43 @@ static bool bad_merge(const wf_step_source *from, wf_span left, wf_span right, c
                 (int)(right.bytes < 60 ? right.bytes : 60), right.text, why);
 }
 
-static bool add_merge(wf_word_model *m, const wf_step_source *from, wf_span left, wf_span right) {
-    wf_merge merge = { wf_ids_find(&m->vocabulary, left), wf_ids_find(&m->vocabulary, right), -1 };
+/* The id of the text that a merge gives; -1: there is none. Merges are mostly in the order of what
+ * they give, so the text after that of the last merge is looked at first. False: out of memory. */
+static bool find_result(wf_word_model *m, wf_span left, wf_span end, int32_t *id) {
+    const wf_ids_of_text *v = &m->vocabulary;
+    const wf_merge *last = m->merges.n ? &m->merges.at[m->merges.n - 1] : NULL;
+    int32_t next = last ? v->by_id[last->result] + 1 : v->texts.n;
+    if (next < v->texts.n && wf_strings_bytes(&v->texts, next) == left.bytes + end.bytes) {
+        const char *text = wf_strings_at(&v->texts, next);
+        *id = v->ids[next];
+        if (memcmp(text, left.text, left.bytes) == 0 &&
+            memcmp(text + left.bytes, end.text, end.bytes) == 0)
+            return true;
+    }
+    m->joined.bytes = 0;
+    if (!wf_spm_put(&m->joined, left.text, left.bytes) ||
+        !wf_spm_put(&m->joined, end.text, end.bytes))
+        return false;
+    *id = wf_ids_find(v, (wf_span){ m->joined.at, m->joined.bytes });
+    return true;
+}
+
+/* Merges are added some at a time: what adding them will read is prefetched for all of these. */
+enum { MERGES = WF_STRINGS_AHEAD / 2 };
+
+typedef struct some_merges {
+    wf_span parts[2 * MERGES]; /* the left and the right part of each */
+    int n;                     /* parts */
+} some_merges;
+
+static bool add_merge(wf_word_model *m, const wf_step_source *from, wf_span left, wf_span right,
+                      wf_merge merge) {
     if (merge.left < 0 || merge.right < 0)
         return bad_merge(from, left, right, "is of a part that is not in the vocabulary");
     if (right.bytes < m->prefix.bytes)
         return bad_merge(from, left, right, "is shorter than the prefix");
-    m->joined.bytes = 0;
-    if (!wf_spm_put(&m->joined, left.text, left.bytes) ||
-        !wf_spm_put(&m->joined, right.text + m->prefix.bytes, right.bytes - m->prefix.bytes))
-        return fail(from->message, "out of memory");
-    merge.result = wf_ids_find(&m->vocabulary, (wf_span){ m->joined.at, m->joined.bytes });
+    wf_span end = { right.text + m->prefix.bytes, right.bytes - m->prefix.bytes };
+    if (!find_result(m, left, end, &merge.result)) return fail(from->message, "out of memory");
     if (merge.result < 0)
         return bad_merge(from, left, right, "gives what is not in the vocabulary");
     if (wf_pairs_find(&m->merges.ranks, merge.left, merge.right) >= 0)
@@ -34,25 +60,65 @@ static bool add_merge(wf_word_model *m, const wf_step_source *from, wf_span left
     return wf_merges_add(&m->merges, merge) || fail(from->message, "out of memory");
 }
 
+static bool add_merges(wf_word_model *m, const wf_step_source *from, const some_merges *s) {
+    wf_merge merges[MERGES];
+    wf_strings_prefetch(&m->vocabulary.texts, s->parts, s->n);
+    for (int i = 0; i < s->n / 2; i++) {
+        merges[i] = (wf_merge){ wf_ids_find(&m->vocabulary, s->parts[2 * i]),
+                                wf_ids_find(&m->vocabulary, s->parts[2 * i + 1]), -1 };
+        wf_pairs_prefetch(&m->merges.ranks, merges[i].left, merges[i].right);
+    }
+    for (int i = 0; i < s->n / 2; i++)
+        if (!add_merge(m, from, s->parts[2 * i], s->parts[2 * i + 1], merges[i])) return false;
+    return true;
+}
+
+static bool put_merge(some_merges *s, wf_span left, wf_span right) {
+    s->parts[s->n++] = left;
+    s->parts[s->n++] = right;
+    return true;
+}
+
 /* A merge is "a b", or ["a", "b"]. */
-static bool read_merge(wf_word_model *m, const wf_step_source *from, size_t value) {
+static bool read_merge(some_merges *s, const wf_step_source *from, size_t value) {
     const json_tree *t = from->tree;
     if (wf_tree_kind(t, value) == JSON_STRING) {
-        wf_span s = wf_tree_text(t, value);
-        const char *space = memchr(s.text, ' ', s.bytes);
-        if (s.bytes >= 8 && memcmp(s.text, "#version", 8) == 0) return true;
-        wf_span left = { s.text, space ? (size_t)(space - s.text) : s.bytes };
+        wf_span both = wf_tree_text(t, value);
+        const char *space = memchr(both.text, ' ', both.bytes);
+        if (both.bytes >= 8 && memcmp(both.text, "#version", 8) == 0) return true;
+        wf_span left = { both.text, space ? (size_t)(space - both.text) : both.bytes };
         wf_span right = { "", 0 };
-        if (space) right = (wf_span){ space + 1, s.bytes - left.bytes - 1 };
+        if (space) right = (wf_span){ space + 1, both.bytes - left.bytes - 1 };
         if (!space || memchr(right.text, ' ', right.bytes))
-            return bad_merge(from, s, (wf_span){ "", 0 }, "has not two parts");
-        return add_merge(m, from, left, right);
+            return bad_merge(from, both, (wf_span){ "", 0 }, "has not two parts");
+        return put_merge(s, left, right);
     }
     size_t left = wf_tree_first(t, value), right = left ? wf_tree_next(t, value, left) : 0;
     if (!right || wf_tree_next(t, value, right) || wf_tree_kind(t, left) != JSON_STRING ||
         wf_tree_kind(t, right) != JSON_STRING)
         return fail(from->message, "BPE: a merge is no pair of texts");
-    return add_merge(m, from, wf_tree_text(t, left), wf_tree_text(t, right));
+    return put_merge(s, wf_tree_text(t, left), wf_tree_text(t, right));
+}
+
+/* Merges that are pairs take three values each. */
+static size_t merges_at_most(const json_tree *t, size_t merges) {
+    size_t first = wf_tree_first(t, merges), values = wf_tree_at_most(t, merges);
+    return first && wf_tree_kind(t, first) == JSON_ARRAY ? values / 3 + 1 : values;
+}
+
+static bool read_merges(wf_word_model *m, const wf_step_source *from, size_t merges) {
+    const json_tree *t = from->tree;
+    if (!wf_merges_reserve(&m->merges, merges_at_most(t, merges)))
+        return fail(from->message, "out of memory");
+    for (size_t i = wf_tree_first(t, merges); i;) {
+        some_merges some = { .n = 0 };
+        bool good = true;
+        for (; i && good && some.n < 2 * MERGES; i = wf_tree_next(t, merges, i))
+            good = read_merge(&some, from, i);
+        /* of several errors the first in the file is reported */
+        if (!add_merges(m, from, &some) || !good) return false;
+    }
+    return true;
 }
 
 static bool no_dropout(const wf_step_source *from) {
@@ -76,9 +142,7 @@ bool wf_bpe_read(wf_word_model *m, const wf_step_source *from) {
         return false;
     m->unknown_id = wf_ids_find(&m->vocabulary, m->unknown);
     wf_word_model_bytes(m);
-    for (size_t i = wf_tree_first(from->tree, merges); i; i = wf_tree_next(from->tree, merges, i))
-        if (!read_merge(m, from, i)) return false;
-    return true;
+    return read_merges(m, from, merges);
 }
 
 /* ---- a word ---------------------------------------------------------------------------------- */

@@ -31,6 +31,18 @@ static bool read_piece(wf_word_model *m, const wf_step_source *from, size_t valu
     return wf_ids_add(&m->vocabulary, wf_tree_text(t, text), m->size++, from->message);
 }
 
+/* Prefetches what adding the next pieces will read. Returns the piece after them. */
+static size_t look_ahead(const wf_ids_of_text *v, const json_tree *t, size_t list, size_t piece) {
+    wf_span texts[WF_STRINGS_AHEAD];
+    int n = 0;
+    for (; piece && n < WF_STRINGS_AHEAD; piece = wf_tree_next(t, list, piece)) {
+        size_t text = wf_tree_first(t, piece);
+        texts[n++] = text ? wf_tree_text(t, text) : (wf_span){ "", 0 };
+    }
+    wf_strings_prefetch(&v->texts, texts, n);
+    return piece;
+}
+
 static bool build_trie(wf_word_model *m, char *message) {
     const wf_strings *s = &m->vocabulary.texts;
     wf_trie_key *keys = malloc(((size_t)s->n + 1) * sizeof *keys);
@@ -55,8 +67,12 @@ bool wf_unigram_read(wf_word_model *m, const wf_step_source *from) {
         return false;
     if (wf_tree_kind(t, list) != JSON_ARRAY)
         return fail(from->message, "Unigram: the vocabulary is no list");
-    for (size_t i = wf_tree_first(t, list); i; i = wf_tree_next(t, list, i))
+    if (!wf_ids_reserve(&m->vocabulary, wf_tree_at_most(t, list) / 3))
+        return fail(from->message, "out of memory");
+    for (size_t i = wf_tree_first(t, list), ahead = i; i; i = wf_tree_next(t, list, i)) {
+        if (i == ahead) ahead = look_ahead(&m->vocabulary, t, list, i);
         if (!read_piece(m, from, i)) return false;
+    }
     if (unknown && wf_tree_kind(t, unknown) != JSON_NULL &&
         (!wf_tree_size(t, unknown, INT32_MAX, &id) || id >= m->size))
         return fail(from->message, "Unigram: the unknown id is not in the vocabulary");

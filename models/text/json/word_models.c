@@ -12,6 +12,12 @@
  * MOST_GAPS. This limits the table of all ids. */
 enum { MOST_GAPS = 1 << 20 };
 
+bool wf_ids_reserve(wf_ids_of_text *v, size_t n) {
+    return wf_strings_reserve(&v->texts, n) &&
+           wf_grow(&v->ids, &v->ids_capacity, n, sizeof *v->ids) &&
+           wf_grow(&v->by_id, &v->by_id_capacity, n, sizeof *v->by_id);
+}
+
 bool wf_ids_add(wf_ids_of_text *v, wf_span text, int64_t id, char *message) {
     int32_t i = wf_strings_add(&v->texts, text.text, text.bytes);
     if (id < 0 || id > INT32_MAX - 1 || (uint64_t)id > 8 * (uint64_t)v->texts.n + MOST_GAPS)
@@ -61,15 +67,28 @@ void wf_word_model_bytes(wf_word_model *m) {
     }
 }
 
+/* Prefetches what adding the next keys of an object will read. Returns the key after them. */
+static size_t look_ahead(const wf_ids_of_text *v, const json_tree *t, size_t list, size_t key) {
+    wf_span texts[WF_STRINGS_AHEAD];
+    int n = 0;
+    for (; key && n < WF_STRINGS_AHEAD; key = wf_tree_next(t, list, t->values[key].next))
+        texts[n++] = wf_tree_text(t, key);
+    wf_strings_prefetch(&v->texts, texts, n);
+    return key;
+}
+
 bool wf_word_model_vocabulary(wf_word_model *m, const wf_step_source *from) {
     const json_tree *t = from->tree;
     size_t list;
     if (!wf_step_value(from, "vocab", &list)) return false;
     if (wf_tree_kind(t, list) != JSON_OBJECT)
         return fail(from->message, "%s: the vocabulary is no object", from->type);
-    for (size_t key = wf_tree_first(t, list); key;) {
+    if (!wf_ids_reserve(&m->vocabulary, wf_tree_at_most(t, list) / 2))
+        return fail(from->message, "out of memory");
+    for (size_t key = wf_tree_first(t, list), ahead = key; key;) {
         size_t value = t->values[key].next;
         int64_t id;
+        if (key == ahead) ahead = look_ahead(&m->vocabulary, t, list, key);
         if (!wf_tree_size(t, value, INT32_MAX, &id))
             return fail(from->message, "%s: the vocabulary has an id that is no whole number",
                         from->type);

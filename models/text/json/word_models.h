@@ -17,6 +17,8 @@ typedef struct wf_ids_of_text {
 
 /* Adds a text with its id. A text that was there before gets the new id. False with message. */
 bool wf_ids_add(wf_ids_of_text *v, wf_span text, int64_t id, char *message);
+/* Makes room for n texts. False: out of memory. */
+bool wf_ids_reserve(wf_ids_of_text *v, size_t n);
 int32_t wf_ids_find(const wf_ids_of_text *v, wf_span text); /* -1: none */
 wf_span wf_id_text(const wf_ids_of_text *v, int64_t id);    /* text NULL: none */
 void wf_ids_free(wf_ids_of_text *v);
