@@ -219,7 +219,7 @@ static const struct {
     { "[\"a\"]", "a merge is no pair of texts" },
 };
 
-/* Of two errors the first one in the file is reported, wherever both are. */
+/* If a file has two errors, the first one is reported, wherever both are. */
 TEST_ROWS(the_first_wrong_merge_is_reported, COUNT_OF(wrong)) {
     static const int places[] = { 0, 1, 62, 63, 64, 65, 127, 128, PAIRS - 2 };
     char message[WF_MESSAGE];

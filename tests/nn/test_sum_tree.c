@@ -31,7 +31,7 @@ typedef struct stack {
     uint64_t value[WF_SUM_TREE_DEPTH];
 } stack;
 
-/* What wf_accumulate does. */
+/* Adds gradients as wf_accumulate does. */
 static void push(stack *s, int64_t from, int64_t to, uint64_t value) {
     int depth = s->tree.depth, n = wf_sum_tree_push(&s->tree, from, to);
     ck_assert_int_eq(s->tree.depth, depth - n + 1);

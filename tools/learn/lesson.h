@@ -7,7 +7,7 @@
  *
  * Every task also has a model: plain C that makes the known mistakes on request, one bit each. If
  * the learner's numbers are wrong, the judge looks for a set of at most three mistakes that gives
- * the same numbers in every case, or at least in those up to the first wrong one. Without mistakes
+ * the same numbers: in every case, or at least in those up to the first wrong one. Without mistakes
  * the model gives the right numbers. `learn --mistakes` checks that, and that no two mistakes give
  * the same numbers.
  *
