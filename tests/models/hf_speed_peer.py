@@ -21,6 +21,8 @@ or how many output ids are the same.
 
 Needs torch and transformers; for its models onnxruntime and onnx, or ctranslate2, or llama_cpp and gguf.
 --layers: with so many layers, to try this script.
+--no-flash: llama.cpp without the flash attention that it has by default, which changes its logits by hundredths, and with
+a cache in f32: to compare ids.
 """
 import argparse
 import json
@@ -237,6 +239,8 @@ def llama_side(o):
     model = ll.llama_model_load_from_file(o["file"].encode(), ll.llama_model_default_params())
     params = ll.llama_context_default_params()
     params.n_ctx, params.n_threads, params.n_threads_batch = PROMPT + NEW, o["threads"], o["threads"]
+    if o["no_flash"]:
+        params.flash_attn_type, params.type_k, params.type_v = ll.LLAMA_FLASH_ATTN_TYPE_DISABLED, ll.GGML_TYPE_F32, ll.GGML_TYPE_F32
     context = ll.llama_init_from_model(model, params)
     sampler = ll.llama_sampler_init_greedy()
 
@@ -406,7 +410,7 @@ def race_language_model(a, o, threads):
     for int8 in False, True:
         kind = "int8" if int8 else "f32"
         sides = {"weft " + kind: Generate(a, o, threads, int8, NEW, "--beam", 1, "--stream"),
-                 "llama.cpp " + kind: Peer("llama-side", threads=threads, file=o["gguf-" + kind], **o)}
+                 "llama.cpp " + kind: Peer("llama-side", threads=threads, no_flash=a.no_flash, file=o["gguf-" + kind], **o)}
         race(a, f"{o['name']}, threads {threads}, {kind}", sides, [tuple(sides)],
              [("ids of a prompt", PROMPT), ("tokens of output", NEW - 1)],
              lambda k: random_rows(k, 1, PROMPT, PROMPT, o["config"]["vocab_size"]))
@@ -446,6 +450,7 @@ def main():
     p.add_argument("--rounds", type=int, default=5)
     p.add_argument("--folder", help="keep the models here")
     p.add_argument("--layers", type=int)
+    p.add_argument("--no-flash", action="store_true")
     p.add_argument("--make", action="store_true", help="make the models, and run nothing")
     p.add_argument("--serve", type=json.loads, help=argparse.SUPPRESS)
     a = p.parse_intermixed_args()
