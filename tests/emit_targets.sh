@@ -18,11 +18,11 @@
 # less memory, where a layer computes keys and values again; and language models of the forms of GPT and of Llama. The
 # translator and the model of GPT's form are written with --batch too, and then give the same scores. The files are compiled
 # alone, every warning an error, and need no symbol but those of the compiler's runtime. Then they answer lines.
-# The text must be that of generate, byte for byte, and the bits of each score those that this machine's compiler gives. So is
-# the training of the copy task: its lines are numbers of updates, and the answers the checksum and the bytes of the file that
-# `train` writes then. Plans are those of the programs in tools/examples, of a GRU, of a convolutional network and of an
-# autoencoder, with the first 20 runs of each (targets/record_plans.c): the bits of all results must be those of the library. The
-# last three compute outputs for 1,000 rows or images. Plans in f64 and ops of one's own have no form in C.
+# The text and the bits of each score must be those of generate. The training of the copy task is compared in the same way: its
+# lines are numbers of updates, and the answers the checksum and the bytes of the file that `train` writes then. Plans are those
+# of the programs in tools/examples, of a GRU, of a convolutional network and of an autoencoder, with the first 20 runs of each
+# (targets/record_plans.c): the bits of all results must be those of the library. The last three compute outputs for 1,000 rows
+# or images. Plans in f64 and ops of one's own have no form in C.
 #
 # A model has 1,000 different lines. Boards are emulated slowly, so each answers the first 40 of them and the first 3 runs of a
 # plan, or as many as --lines and --runs say. For them the sizes of the copy model's program in int8 are told, and the
@@ -120,13 +120,14 @@ write_lines() {
 }
 
 # emit_model NAME FILE WEIGHTS OPTIONS...: writes NAME.c, the outputs of generate, and the answers
-# of the program on this machine
+# of the program on this machine, which must have the scores of generate
 emit_model() {
     name=$1 file=$2 weights=$3
     shift 3
     "$tools/graph" --emit-c "$file" "$@" --weights $weights -o "$name.c" 2> "$name.sizes" &&
         "$tools/generate" "$file" --quiet --threads 1 --weights $weights < "$name.lines" > "$name.expected" &&
-        answer_here "$name"
+        "$tools/generate" "$file" --quiet --threads 1 --weights $weights --json < "$name.lines" | ./scores > "$name.scores" &&
+        answer_here "$name" && cut -f 1 "$name.answers" | cmp - "$name.scores"
 }
 
 # emit_batch NAME N ALONE FILE WEIGHTS OPTIONS...: emits a file for N lines at once. Its program
@@ -193,7 +194,7 @@ make_plans() {
 make_models() {
     text='--d-model 32 --heads 4 --layers 2 --d-ff 64 --max-len 24 --batch-size 16 --max-steps 200'
     cd "$out"
-    write_pairs && write_lines || return 1
+    write_pairs && write_lines && cc -O1 "$here/scores.c" -o scores || return 1
     # The model copy has the sizes that train chooses for the copy task.
     train_model copy --task copy --max-steps 300 --valid-size 0 &&
         emit_model copy copy f32 --max-length 20 && emit_model copy8 copy int8 --max-length 20 &&
