@@ -1,8 +1,9 @@
 #!/bin/sh
 # tests/emit_targets.sh - the files of graph --emit-c on other compilers, processors and without a C library: a table.
 #
-# usage: emit_targets.sh [--only "MODEL..."] [--lines N] [--runs N] [WAY...]
+# usage: emit_targets.sh [--kept] [--only "MODEL..."] [--lines N] [--runs N] [WAY...]
 #
+#   --kept     no models are trained: they are those that an earlier run left
 #   --only     only these models and plans, for example: emit_targets.sh --only "copy8 gru_2" cortex-m4f
 #   --lines N  a board answers the first N lines of each model (40)
 #   --runs N   a board runs the first N recorded runs of each plan (3)
@@ -53,7 +54,7 @@ strict='-std=c11 -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror -ffreest
 most=1000      # lines of a model
 board_lines=40 # of them on a board
 board_runs=3   # of a plan there
-only=''
+only='' kept=''
 
 . "$root/tests/systems/ways.sh"
 
@@ -184,7 +185,6 @@ make_plans() {
     done
     for name in gru networks; do record_program $name 'cc -std=c17' -I"$root/tools/examples" "$here/$name.c" || return 1; done
     record_program spiral 'c++ -std=c++17' "$root/tools/examples/spiral.cpp" || return 1
-    has c++ || plans=$(echo "$plans" | sed 's/spiral_.//g')
     for name in *_[1-8].c; do
         case " $(echo $plans $same_plans) " in *" ${name%.c} "*) ;; *) echo "error: ${name%.c} is no plan of the list"; return 1 ;; esac
     done
@@ -384,13 +384,14 @@ read_options() {
     n_options=0
     while :; do
         case ${1:-} in
-            --only) only=$2 ;;
-            --lines) board_lines=$2 ;;
-            --runs) board_runs=$2 ;;
+            --kept) kept=yes n=1 ;;
+            --only) only=$2 n=2 ;;
+            --lines) board_lines=$2 n=2 ;;
+            --runs) board_runs=$2 n=2 ;;
             *) break ;;
         esac
-        shift 2
-        n_options=$((n_options + 2))
+        shift $n
+        n_options=$((n_options + n))
     done
 }
 
@@ -398,7 +399,8 @@ main() {
     widths='11 110 6'
     read_options "$@"
     shift $n_options
-    make_models > "$out/models.log" 2>&1 || { tail -n 5 "$out/models.log" >&2; echo 'emit_targets.sh: the models FAILED' >&2; exit 1; }
+    has c++ || plans=$(echo "$plans" | sed 's/spiral_.//g')
+    [ -n "$kept" ] || make_models > "$out/models.log" 2>&1 || { tail -n 5 "$out/models.log" >&2; echo 'emit_targets.sh: the models FAILED' >&2; exit 1; }
     models=$(named "$models") plans=$(named "$plans")
     # shellcheck disable=SC2086 # words
     show_ways lines ${*:-$all_ways}
