@@ -33,7 +33,7 @@
 #
 # The programs are those of build/tools (WEFT_TOOLS: another folder). Work is kept in build-targets/ (WEFT_TARGETS: another
 # folder), logs too: build-targets/WAY.log. On Debian all of it needs: gcc g++ clang tcc lld nodejs gcc-i686-linux-gnu
-# gcc-aarch64-linux-gnu gcc-riscv64-linux-gnu libc6-dev-riscv64-cross qemu-user gcc-arm-none-eabi qemu-system-arm clang-tools
+# gcc-aarch64-linux-gnu gcc-riscv64-linux-gnu libc6-dev-arm64-cross libc6-dev-riscv64-cross qemu-user gcc-arm-none-eabi qemu-system-arm clang-tools
 # cppcheck. What is missing is said. Exits with 1 if a way failed, with 77 if none could run.
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
