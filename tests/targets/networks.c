@@ -11,7 +11,7 @@
 
 enum { ROWS = 50, SMALL = SIDE / 2, INKS = SMALL * SMALL, UPDATES = 40, LOOKS = 20 };
 
-/* What is trained, and then looked at. */
+/* A network, and the outputs that are looked at. */
 struct network {
     wf_graph *graph;
     wf_tensor *images, *labels; /* no labels: NULL */
