@@ -1,7 +1,13 @@
 #!/bin/sh
 # tests/emit_targets.sh - the files of graph --emit-c on other compilers, processors and without a C library: a table.
 #
-# usage: emit_targets.sh [WAY...]    all of them (minutes on two cores), or those named: emit_targets.sh cortex-m4f
+# usage: emit_targets.sh [--kept] [--only "MODEL..."] [--lines N] [--runs N] [WAY...]
+#
+#   --kept     no models are trained: they are those that an earlier run left
+#   --only     only these models and plans, for example: emit_targets.sh --only "copy8 gru_2" cortex-m4f
+#   --lines N  a board answers the first N lines of each model (40)
+#   --runs N   a board runs the first N recorded runs of each plan (3)
+#   WAY        the ways that are taken (all of them, more than an hour on two cores):
 #
 #   gcc clang tcc                                this machine's compilers
 #   i386 aarch64 riscv64                         static; the last two in qemu-user
@@ -13,18 +19,21 @@
 # less memory, where a layer computes keys and values again; and language models of the forms of GPT and of Llama. The
 # translator and the model of GPT's form are written with --batch too, and then give the same scores. The files are compiled
 # alone, every warning an error, and need no symbol but those of the compiler's runtime. Then they answer lines.
-# The text must be that of generate, byte for byte, and the bits of each score those that this machine's compiler gives. So is
-# the training of the copy task: its lines are numbers of updates, and the answers the checksum and the bytes of the file that
-# `train` writes then. Plans are those of the programs in tools/examples and of a GRU, with the first runs of each
-# (targets/record_plans.c): the bits of all results must be those of the library. Plans in f64 and ops of one's own have no form
-# in C. For the Cortex-M the sizes of the copy model's program in int8 are told, and the instructions of a line: the emulator
-# knows no time. copy8 has the sizes that `train` chooses; small8, with --d-ff 96, must fit into 200 KB of flash and 64 KB of
-# memory with its stack. Both are compiled for size. They answer the first lines, and the M3, which has no floating point, has no
-# large plans.
+# The text and the bits of each score must be those of generate. The training of the copy task is compared in the same way: its
+# lines are numbers of updates, and the answers the checksum and the bytes of the file that `train` writes then. Plans are those
+# of the programs in tools/examples, of a GRU, of a convolutional network and of an autoencoder, with the first 20 runs of each
+# (targets/record_plans.c): the bits of all results must be those of the library. The last three compute outputs for 1,000 rows
+# or images. Plans in f64 and ops of one's own have no form in C.
+#
+# A model has 1,000 different lines. Boards are emulated slowly, so each answers the first 40 of them and the first 3 runs of a
+# plan, or as many as --lines and --runs say. For them the sizes of the copy model's program in int8 are told, and the
+# instructions of a line: the emulator knows no time. copy8 has the sizes that `train` chooses; small8, with --d-ff 96, must fit
+# into 200 KB of flash and 64 KB of memory with its stack. Both are compiled for size. The M3, which has no floating point, has
+# no large plans.
 #
 # The programs are those of build/tools (WEFT_TOOLS: another folder). Work is kept in build-targets/ (WEFT_TARGETS: another
 # folder), logs too: build-targets/WAY.log. On Debian all of it needs: gcc g++ clang tcc lld nodejs gcc-i686-linux-gnu
-# gcc-aarch64-linux-gnu gcc-riscv64-linux-gnu libc6-dev-riscv64-cross qemu-user gcc-arm-none-eabi qemu-system-arm clang-tools
+# gcc-aarch64-linux-gnu gcc-riscv64-linux-gnu libc6-dev-arm64-cross libc6-dev-riscv64-cross qemu-user gcc-arm-none-eabi qemu-system-arm clang-tools
 # cppcheck. What is missing is said. Exits with 1 if a way failed, with 77 if none could run.
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -36,11 +45,16 @@ here=$root/tests/targets
 all_ways='gcc clang tcc i386 aarch64 riscv64 cortex-m3 cortex-m4f cortex-m7 cortex-m33 wasm sanitizers analyze'
 models='copy copy8 small8 date translator translator8 kept8 translator_batch gpt gpt_batch llama training'
 examples='char_lm custom_op data_parallel digits_cnn digits_mlp digits_vae gan lora resume server'
-small_plans='custom_op_7 gan_3 gru_2 lora_2 lora_3 resume_1 server_2 server_3'
-plans="$small_plans char_lm_1 char_lm_2 data_parallel_1 data_parallel_2 digits_cnn_1 digits_cnn_2 digits_mlp_1 digits_mlp_2
-    digits_vae_1 digits_vae_2 gan_1 gan_2 gru_1 lora_1 resume_2 server_1 spiral_1 spiral_2"
+small_plans='custom_op_7 custom_op_8 gan_3 gru_2 lora_2 lora_3 networks_2 networks_4 resume_1 server_2 server_3'
+plans="$small_plans networks_1 networks_3 char_lm_1 char_lm_2 data_parallel_1 data_parallel_2 digits_cnn_1 digits_cnn_2
+    digits_mlp_1 digits_mlp_2 digits_vae_1 digits_vae_2 gan_1 gan_2 gru_1 lora_1 lora_6 lora_7 lora_8 resume_2 server_1
+    spiral_1 spiral_2"
+same_plans='lora_4 lora_5 server_4 server_5 server_6 server_7 server_8' # other decoders of the same models have these
 strict='-std=c11 -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror -ffreestanding -nostdlib'
-most=1000 # lines of a model
+most=1000      # lines of a model
+board_lines=40 # of them on a board
+board_runs=3   # of a plan there
+only='' kept=''
 
 . "$root/tests/systems/ways.sh"
 
@@ -64,14 +78,38 @@ write_pairs() {
     }' > pairs.tsv
 }
 
+# Sequences of numbers, dates, sentences with words that the translator has not seen, and pieces of the licence: all different.
 write_lines() {
-    awk -v n=$most 'BEGIN { for (i = 0; i < n; i++) {
-        for (k = 0; k < 1 + i % 9; k++) printf "%s%d", k ? " " : "", 1 + (i * 7 + k * k) % 10
-        print "" } }' > copy.lines
-    awk -v n=$most 'BEGIN { split("January February March April May June July August September October November December", month, " ")
-        for (i = 0; i < n; i++) print i % 2 ? 1 + i % 28 " " month[1 + i * 5 % 12] " " 1900 + i * 7 % 200 : month[1 + i % 12] " " 1 + i * 3 % 28 ", " 1950 + i % 99 }' > date.lines
-    { awk -F '\t' '{ print $1 }' pairs.tsv | tac; echo 'Der unbekannte Käfer 日本 ?'; echo; } > translator.lines
-    { echo; echo 'é'; awk 'NF > 4 { print $1, $2, $3 }' "$root/LICENSE"; } > gpt.lines
+    random='function random(n) { state = state * 16807 % 2147483647; return 1 + state % n } BEGIN { state = 1 }'
+    awk -v n=$most "$random"' BEGIN {
+        while (lines < n) {
+            line = random(10)
+            for (k = random(9); k > 1; k--) line = line " " random(10)
+            if (!seen[line]++) { print line; lines++ }
+        }
+    }' > copy.lines
+    awk -v n=$most 'BEGIN {
+        split("January February March April May June July August September October November December", month, " ")
+        for (i = 0; i < n; i++)
+            if (i % 2) print 1 + i % 28 " " month[1 + i * 5 % 12] " " 1900 + i * 7 % 200
+            else print month[1 + i % 12] " " 1 + i * 3 % 28 ", " 1950 + i % 99
+    }' > date.lines
+    awk -v n=$most "$random"' BEGIN {
+        print "Der unbekannte Käfer 日本 ?"
+        print ""
+        words = split("der ein Hund Mann Garten läuft schläft im roten kleinen Haus und Hunde Käfer Straße 7", word, " ")
+        while (lines < n - 2) {
+            line = word[random(words)]
+            for (k = random(7); k > 0; k--) line = line " " word[random(words)]
+            if (!seen[line]++) { print line; lines++ }
+        }
+    }' > translator.lines
+    tr '\n' ' ' < "$root/LICENSE" | awk -v n=$most "$random"' { text = text $0 }
+        END { print ""; print "é"
+            while (lines < n - 2) {
+                line = substr(text, random(length(text)), 1 + random(14))
+                if (!seen[line]++) { print line; lines++ }
+            } }' > gpt.lines
     cp copy.lines copy8.lines
     cp copy.lines small8.lines
     cp translator.lines translator8.lines
@@ -83,13 +121,14 @@ write_lines() {
 }
 
 # emit_model NAME FILE WEIGHTS OPTIONS...: writes NAME.c, the outputs of generate, and the answers
-# of the program on this machine
+# of the program on this machine, which must have the scores of generate
 emit_model() {
     name=$1 file=$2 weights=$3
     shift 3
     "$tools/graph" --emit-c "$file" "$@" --weights $weights -o "$name.c" 2> "$name.sizes" &&
         "$tools/generate" "$file" --quiet --threads 1 --weights $weights < "$name.lines" > "$name.expected" &&
-        answer_here "$name"
+        "$tools/generate" "$file" --quiet --threads 1 --weights $weights --json < "$name.lines" | ./scores > "$name.scores" &&
+        answer_here "$name" && cut -f 1 "$name.answers" | cmp - "$name.scores"
 }
 
 # emit_batch NAME N ALONE FILE WEIGHTS OPTIONS...: emits a file for N lines at once. Its program
@@ -134,7 +173,7 @@ record_program() {
     shift 2
     has "${compiler%% *}" || return 0
     $compiler -O1 -I"$tools/../include" "$@" record_plans.o "$tools/../libweft.a" -Wl,--wrap=wf_run,--wrap=wf_run_state \
-        -lm -pthread -lz -o "$name.recorded" && WEFT_RECORD=$out/$name "./$name.recorded" 1 > "$name.said" &&
+        -Wl,--wrap=wf_plan_free -lm -pthread -lz -o "$name.recorded" && WEFT_RECORD=$out/$name "./$name.recorded" 1 > "$name.said" &&
         sed -n "s/^record_plans: /$name /p" "$name.said"
 }
 
@@ -144,16 +183,18 @@ make_plans() {
     for name in $examples; do
         record_program $name 'cc -std=c17' "$root/tools/examples/$name.c" || return 1
     done
-    record_program gru 'cc -std=c17' "$here/gru.c" && record_program spiral 'c++ -std=c++17' "$root/tools/examples/spiral.cpp" ||
-        return 1
-    has c++ || plans=$(echo "$plans" | sed 's/spiral_.//g')
+    for name in gru networks; do record_program $name 'cc -std=c17' -I"$root/tools/examples" "$here/$name.c" || return 1; done
+    record_program spiral 'c++ -std=c++17' "$root/tools/examples/spiral.cpp" || return 1
+    for name in *_[1-8].c; do
+        case " $(echo $plans $same_plans) " in *" ${name%.c} "*) ;; *) echo "error: ${name%.c} is no plan of the list"; return 1 ;; esac
+    done
     for name in $plans; do answer_here "$name" || return 1; done
 }
 
 make_models() {
     text='--d-model 32 --heads 4 --layers 2 --d-ff 64 --max-len 24 --batch-size 16 --max-steps 200'
     cd "$out"
-    write_pairs && write_lines || return 1
+    write_pairs && write_lines && cc -O1 "$here/scores.c" -o scores || return 1
     # The model copy has the sizes that train chooses for the copy task.
     train_model copy --task copy --max-steps 300 --valid-size 0 &&
         emit_model copy copy f32 --max-length 20 && emit_model copy8 copy int8 --max-length 20 &&
@@ -189,10 +230,10 @@ alone() {
     ran="alone"
 }
 
-# answers NAME: the file $folder/got must have this model's answers to the first $most lines
+# answers NAME [N]: the file $folder/got must have this model's answers to all lines, or to the first N
 answers() {
-    head -n "$most" "$out/$1.expected" > "$folder/expected"
-    head -n "$most" "$out/$1.answers" > "$folder/answers"
+    head -n "${2:-$most}" "$out/$1.expected" > "$folder/expected"
+    head -n "${2:-$most}" "$out/$1.answers" > "$folder/answers"
     cut -f 2- "$folder/got" | cmp - "$folder/expected" || { ran="$ran; OTHER TEXT of $1"; return 1; }
     cmp "$folder/got" "$folder/answers" || { ran="$ran; OTHER BITS of $1's scores"; return 1; }
     counted=$((counted + $(wc -l < "$folder/got")))
@@ -248,7 +289,6 @@ told() {
 cortex() {
     sizes=
     board=$1 flash=$2 ram=$3 more=$4 tick=$5
-    most=40
     shift 5
     need arm-none-eabi-gcc qemu-system-arm || return 77
     alone '__aeabi_.*' arm-none-eabi-nm arm-none-eabi-gcc "$@" || return 1
@@ -258,12 +298,13 @@ cortex() {
         arm-none-eabi-gcc -std=c11 $level -Werror "$@" -ffreestanding -nostdlib -nostartfiles -DTICK="$tick" -include "$out/$name.c" \
             "$here/cortex.c" -T "$here/cortex.ld" -Wl,--defsym=FLASH="$flash",--defsym=RAM="$ram",--defsym=MORE="$more" -lgcc \
             -o "$folder/$name.elf" || return 1
-        head -n "$most" "$out/$name.lines" > "$folder/lines"
-        (cd "$folder" && rm -f got && timeout 900 qemu-system-arm -M "$board" -display none -serial none -monitor none \
+        case $name in *_[1-8]) first=$board_runs ;; *) first=$board_lines ;; esac
+        head -n "$first" "$out/$name.lines" > "$folder/lines"
+        (cd "$folder" && rm -f got && timeout $((900 + 20 * first)) qemu-system-arm -M "$board" -display none -serial none -monitor none \
             -icount shift=0 -semihosting-config enable=on,target=native -kernel "$name.elf" > said 2>&1) ||
             { cat "$folder/said"; return 1; }
         echo "$name: $(cat "$folder/said")"
-        answers "$name" || return 1
+        answers "$name" "$first" || return 1
         case $name in copy8 | small8) told $name || return 1 ;; esac
     done
     ran="$ran, $board$sizes"
@@ -319,7 +360,7 @@ run_way() {
         i386) i386_way ;;
         aarch64) foreign aarch64-linux-gnu qemu-aarch64 none ;;
         riscv64) foreign riscv64-linux-gnu qemu-riscv64 none ;;
-        cortex-m3) plans=$small_plans
+        cortex-m3) plans=$(named "$small_plans")
             cortex mps2-an385 0 0x20000000 0x21000000 40 -mcpu=cortex-m3 -mthumb ;;
         cortex-m4f) cortex mps2-an386 0 0x20000000 0x21000000 40 -mcpu=cortex-m4 -mthumb -mfpu=fpv4-sp-d16 -mfloat-abi=hard ;;
         cortex-m7) cortex mps2-an500 0 0x20000000 0x60000000 40 -mcpu=cortex-m7 -mthumb -mfpu=fpv5-d16 -mfloat-abi=hard ;;
@@ -331,9 +372,36 @@ run_way() {
     esac
 }
 
+# Those of the names that --only leaves.
+named() {
+    for name in $1; do
+        case " ${only:-$name} " in *" $name "*) echo "$name" ;; esac
+    done
+}
+
+# Sets n_options, and what they say.
+read_options() {
+    n_options=0
+    while :; do
+        case ${1:-} in
+            --kept) kept=yes n=1 ;;
+            --only) only=$2 n=2 ;;
+            --lines) board_lines=$2 n=2 ;;
+            --runs) board_runs=$2 n=2 ;;
+            *) break ;;
+        esac
+        shift $n
+        n_options=$((n_options + n))
+    done
+}
+
 main() {
     widths='11 110 6'
-    make_models > "$out/models.log" 2>&1 || { tail -n 5 "$out/models.log" >&2; echo 'emit_targets.sh: the models FAILED' >&2; exit 1; }
+    read_options "$@"
+    shift $n_options
+    has c++ || plans=$(echo "$plans" | sed 's/spiral_.//g')
+    [ -n "$kept" ] || make_models > "$out/models.log" 2>&1 || { tail -n 5 "$out/models.log" >&2; echo 'emit_targets.sh: the models FAILED' >&2; exit 1; }
+    models=$(named "$models") plans=$(named "$plans")
     # shellcheck disable=SC2086 # words
     show_ways lines ${*:-$all_ways}
     end_ways

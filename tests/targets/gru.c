@@ -3,14 +3,15 @@
 #include <stdio.h>
 #include <weft/weft.h>
 
-enum { ROWS = 8, STEPS = 6, UNITS = 12, UPDATES = 40 };
+enum { ROWS = 50, STEPS = 6, UNITS = 12, UPDATES = 40, LOOKS = 20 };
 
 static void draw(int step, float *x, int32_t *lengths, float *sums) {
     for (int b = 0; b < ROWS; b++) {
         lengths[b] = 1 + (step + 3 * b) % STEPS;
         sums[b] = 0;
         for (int t = 0; t < STEPS; t++) {
-            x[b * STEPS + t] = (float)((step * 7 + b * 5 + t * t * 3) % 11) / 11.0f - 0.5f;
+            x[b * STEPS + t] =
+                (float)wf_random_uniform((uint64_t)step, (uint64_t)(b * STEPS + t)) - 0.5f;
             if (t < lengths[b]) sums[b] += x[b * STEPS + t];
         }
     }
@@ -56,7 +57,7 @@ int main(void) {
     wf_tensor *fetch[] = { told, mean }, *feed[] = { x, lengths };
     wf_plan *look = wf_plan_new(
         g, &(wf_plan_options){ .fetch = fetch, .n_fetch = 2, .feed = feed, .n_feed = 2 });
-    for (int step = 0; ok && step < 3; step++) {
+    for (int step = 0; ok && step < LOOKS; step++) {
         draw(100 + step, values, ends, right);
         ok = wf_feed(look, x, values, sizeof values) && wf_feed(look, lengths, ends, sizeof ends) &&
              wf_run(look);

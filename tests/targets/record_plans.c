@@ -1,16 +1,16 @@
 /* tests/targets/record_plans.c - writes the plans that a program runs as C files, each with its
  * first runs: their inputs, and what they must compute.
  *
- * It is linked into the program with -Wl,--wrap=wf_run,--wrap=wf_run_state and weft's static
- * library, so that a trainer's runs are recorded, too. WEFT_RECORD is the beginning of the files'
- * names: with "mlp", plan number 1 is mlp_1.c. That file has the functions that answers.h calls: it
- * answers each line of mlp_1.lines with the checksums of the next run's results. mlp_1.expected has
- * the checksums of the library's results. The first MOST_PLANS plans are named on stdout, also
- * those that wf_emit cannot write in C; others are not recorded.
+ * It is linked into the program with -Wl,--wrap=wf_run,--wrap=wf_run_state,--wrap=wf_plan_free and
+ * weft's static library, so that a trainer's runs are recorded, too. WEFT_RECORD is the beginning
+ * of the files' names: with "mlp", plan number 1 is mlp_1.c. That file has the functions that
+ * answers.h calls: it answers each line of mlp_1.lines with the checksums of the next run's
+ * results. mlp_1.expected has the checksums of the library's results. The first MOST_PLANS plans
+ * are named on stdout, also those that wf_emit cannot write in C; others are not recorded.
  *
- * A plan is recorded for RUNS runs, or until its extents change or another plan of its graph runs,
- * which may change its weights. A plan with a state is recorded for its first run, at position
- * 0. */
+ * A plan is recorded for RUNS runs, or until its extents change, it is freed, or another plan of
+ * its graph runs, which may change its weights. A plan with a state is recorded for its first run,
+ * at position 0. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,10 +21,11 @@
 #include "core/emit/c_text.h"
 #include "core/plan/plan.h"
 
-enum { RUNS = 3, MOST_PLANS = 8, ROOM = 256 };
+enum { RUNS = 20, MOST_PLANS = 8, ROOM = 256 };
 
 typedef struct recorded_plan {
-    const wf_plan *plan; /* only compared: the plan may be freed before its file is written */
+    const wf_plan
+        *plan; /* only compared; NULL once it is freed, for another may have its address */
     const wf_graph *graph;
     bool with_state;
     char *model; /* text of wf_emit; NULL: wf_emit failed, or the file has been written */
@@ -40,12 +41,14 @@ static int n_plans;
 static pid_t process;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* With --wrap the linker binds the program's calls to the first two functions, and calls of the
- * last two to the library's functions. */
+/* With --wrap the linker binds the program's calls to the first three functions, and calls of the
+ * last three to the library's functions. */
 bool record_run(wf_plan *p) __asm__("__wrap_wf_run");
 bool record_run_state(wf_plan *p, wf_state *s) __asm__("__wrap_wf_run_state");
+void record_free(wf_plan *p) __asm__("__wrap_wf_plan_free");
 bool library_run(wf_plan *p) __asm__("__real_wf_run");
 bool library_run_state(wf_plan *p, wf_state *s) __asm__("__real_wf_run_state");
+void library_free(wf_plan *p) __asm__("__real_wf_plan_free");
 
 /* ---- what a run reads and computes ----------------------------------------------------------- */
 
@@ -313,4 +316,15 @@ bool record_run_state(wf_plan *p, wf_state *s) {
     pthread_mutex_lock(&lock);
     recorded_plan *r = before_run(p);
     return after_run(r, p, library_run_state(p, s));
+}
+
+void record_free(wf_plan *p) {
+    pthread_mutex_lock(&lock);
+    for (int i = 0; p && i < n_plans; i++) {
+        if (plans[i].plan != p) continue;
+        if (plans[i].is_open) end_plan(&plans[i]);
+        plans[i].plan = NULL;
+    }
+    pthread_mutex_unlock(&lock);
+    library_free(p);
 }
