@@ -3,8 +3,8 @@
  * models/text/json/ does with lists of pieces is done here from one text into another. It consists
  * of blocks, as plain_text.c does. */
 
-/* begins[i] says what starts at byte i of a text: 0: nothing; id + 1: the added token `id`, which is
- * this byte; A_WORD: a word; FIRST_WORD: a word at the start of the line. */
+/* begins[i] says what starts at byte i of a text. 0: nothing; id + 1: the added token `id`, which
+ * is this byte; A_WORD: a word; FIRST_WORD: a word at the start of the line. */
 #define A_WORD (-1)
 
 #define FIRST_WORD (-2)
