@@ -36,7 +36,8 @@ while read -r page program words; do
     case $page:$words in
         ./README.md:*"| dot "*) echo "pages: $page needs Graphviz for $program $words" >&2; bad=1 ;;
     esac
-    # Leaves of a formula are named like options: graph --formula "a * b" --a 2 --b 3.
+    # With --formula, an option may be the name of a variable of the formula, which --help does not list:
+    # graph --formula "a * b" --a 2 --b 3. So of such a command only --formula itself is looked up.
     case $words in *--formula*) words=--formula ;; esac
     for option in $(echo "$words" | sed 's/|.*//' | grep -oE '(^| )--?[a-zA-Z][a-z0-9-]*' || true); do
         options=$((options + 1))

@@ -13,7 +13,8 @@ trap 'rm -rf "$folder"' EXIT
 cd "$folder"
 fail() { echo "pictures: $*" >&2; exit 1; }
 
-# texts PICTURE: prints the texts in the picture, sorted, without the weights in its cells.
+# texts PICTURE: prints the contents of the SVG file's text elements, sorted, except those of class "value", which are the
+# weights in the cells of the heat map.
 texts() { grep -o '<text[^>]*>[^<]*' "$1" | grep -v 'class="value' | sed 's/<text[^>]*>//' | sort; }
 
 # same NAME WHY: the picture NAME of the README must have the texts of the one that was drawn here.

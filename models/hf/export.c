@@ -263,9 +263,10 @@ static bool own_parameters_only(const wf_model *m) {
 
 enum { MOST_FILES = 16 };
 
-/* The files other than the weights, in the order in which they are written. */
+/* The files of the folder, in the order in which they are written. File 0 is that of the weights,
+ * of which only the name is here. */
 typedef struct gathered {
-    const char *names[MOST_FILES]; /* the first one is the name of the weights */
+    const char *names[MOST_FILES];
     void *bytes[MOST_FILES];
     size_t size[MOST_FILES];
     int n;

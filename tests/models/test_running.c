@@ -118,7 +118,7 @@ TEST(chunks_are_what_merges_stay_within) {
 }
 
 /* A tokenizer that is read from the texts of its vocabulary and merges gives the same ids. The
- * metadata of a model's file begin with the tokenizer's kind. */
+ * first pair that wf_tokenizer_to_meta makes for a model's file is the tokenizer's kind. */
 TEST_ROWS(files_hold_it, 3) {
     wf_tokenizer *t = learn_running(_i, PROSE "\x01\x7f");
     char *v = text_of(t, wf_tokenizer_vocabulary), *c = text_of(t, wf_tokenizer_codes);

@@ -106,8 +106,9 @@ void fixture_close(fixture *f);             /* fails the test if the graph faile
 bool fixture_differentiate(fixture *f);     /* records loss, grad[]; false: no gradient */
 bool refuses_gradients(const wf_tensor *y); /* wf_grad through y's op is an error */
 
-/* The number of arrays that fixture_evaluate computes. */
-enum { MAX_OUTPUTS = 1 + 2 * MAX_CASE_OPERANDS };
+enum { MAX_OUTPUTS = 1 + 2 * MAX_CASE_OPERANDS }; /* the largest value of fixture_outputs */
+/* The number of arrays that fixture_evaluate writes to out: y and its recorded gradients; for an
+ * update, the leaves that it writes. */
 int fixture_outputs(const fixture *f);
 /* Computes y and then its recorded gradients; or all leaves that an update writes. */
 void fixture_evaluate(fixture *f, int threads, values *out);

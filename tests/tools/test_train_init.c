@@ -194,8 +194,8 @@ TEST(parameters_of_others_are_not_lost_in_silence) {
 
 /* ---- what is frozen -------------------------------------------------------------------------- */
 
-/* Frozen parameters keep their bits, all others change, and the file has no moments of frozen
- * ones. */
+/* Frozen parameters keep their bits, most parameters of the decoder change, and the file has no
+ * optimizer moments of the frozen encoder. */
 TEST_ROWS(frozen_parameters_stay_as_they_are, 4) {
     static const char *const ways[] = { "--init base", "--init base --accum 2 --ema 0.9",
                                         "--init base --dropout 0.2 --optimizer adamw",

@@ -44,7 +44,9 @@ double page_score(void) {
 
 /* ---- the last output ------------------------------------------------------------------------- */
 
-/* Compute attention. Returns how many tokens the decoder reads; below 0: there is no output. */
+/* Computes the attention weights for the last source and its best output. Returns the number of
+ * tokens that the decoder reads, without padding; -1: there is no output, or the model cannot read
+ * it. */
 EXPORT("attend") int page_attend(void);
 int page_attend(void) {
     return searches_of(&page_model)->at[0].n_ended ? model_attend(&page_model, page_tokens) : -1;

@@ -10,7 +10,9 @@
 typedef struct hf_bert_config {
     wf_encoder_config c;
     int64_t pad, start, end; /* -1: it has none */
-    int64_t longest; /* most tokens of a line by the tokenizer's files; 0: they set no limit */
+    /* most tokens of a line: max_seq_length of sentence_bert_config.json, or else model_max_length
+     * of tokenizer_config.json; 0: neither sets a limit */
+    int64_t longest;
 } hf_bert_config;
 
 enum { HF_BERT_KEYS = 16, HF_BERT_CONSTANTS = 8, HF_BERT_STEMS = 18 };

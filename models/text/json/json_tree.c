@@ -89,8 +89,9 @@ static bool refuse(const reader *r, char *message) {
     return fail(message, "%s", strncmp(error, "header ", 7) == 0 ? error + 7 : error);
 }
 
-/* Takes room for the values of a long text at once, in huge pages. If the text has more values, the
- * array grows as usual. */
+/* Allocates the array of values of a LONG text at once, with a value for every BYTES_A_VALUE bytes
+ * of text. If the array is large, wf_memory_raw asks the system for huge pages. If the text has
+ * more values, the array grows as usual. */
 static bool reserve(json_tree *t, size_t bytes) {
     size_t n = bytes / BYTES_A_VALUE;
     if (bytes < LONG) return true;
