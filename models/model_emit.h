@@ -50,8 +50,8 @@ typedef struct wf_model_emit_options {
  * model_generate(&m, source, n, output) writes the best output for n source ids, of at most
  * model_OUTPUT, and returns its length; -1 if an id is not in the vocabulary, or n is not 1 to
  * model_SOURCE. The prompt of a decoder-only model may be empty. It is the output that wf_decode
- * finds, and model_score(&m) its score, to the bit; 0 without an output, or for a line without
- * tokens.
+ * finds, and model_score(&m) its score, to the bit; 0 without an output, or if an encoder-decoder
+ * gets a line without tokens.
  *
  * model_translate(&m, line, bytes, out, size) reads a line of text, or of ids, and writes the
  * output for it with a '\0' into `size` bytes; model_TEXT are enough, unless rules of SentencePiece

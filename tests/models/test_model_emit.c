@@ -324,6 +324,48 @@ static const trial rounded[] = {
     { LLAMA, 17, 0, 0, NULL, { DEFAULTS, .beam = 1 } },
 };
 
+/* The second position of a target is not a number, so a search fails there, some with an output
+ * that ended before. Without an output there is no score. */
+TEST(a_search_that_fails_has_no_score) {
+    if (!has_emitted_compiler("model_emit")) return;
+    wf_model *m = model_of(PRE_NORM, 17);
+    wf_tensor *table = wf_find(m->graph, "tgt_position.weight");
+    ck_assert_ptr_nonnull(table);
+    double *data = leaf_values(table);
+    for (int64_t i = 0; i < table->shape[1]; i++) data[table->shape[1] + i] = NAN;
+    ck_assert(write_doubles(table, data));
+    free(data);
+    wf_decode_options search = { DEFAULTS, .beam = 6, .stop = WF_STOP_FULL };
+    char message[WF_MESSAGE];
+    char *text = wf_model_emit(m, &(wf_model_emit_options){ .search = &search }, message);
+    ck_assert_msg(text, "%s", message);
+    FILE *file = fopen("program.c", "w");
+    ck_assert(file);
+    fprintf(file,
+            "%s\n"
+            "#include <stdio.h>\n"
+            "int main(void) {\n"
+            "    static _Alignas(64) unsigned char memory[model_MEMORY];\n"
+            "    static model m;\n"
+            "    int32_t output[model_OUTPUT + 1];\n"
+            "    model_start(&m, memory);\n"
+            "    for (int32_t i = 0; i < 17; i++) {\n"
+            "        int32_t source[] = { i, 3, 5, 7 };\n"
+            "        int n = model_generate(&m, source, 4, output);\n"
+            "        printf(\"%%d %%g\\n\", n, model_score(&m));\n"
+            "    }\n"
+            "    return 0;\n"
+            "}\n",
+            text);
+    ck_assert_int_eq(fclose(file), 0);
+    free(text);
+    close_model(m);
+    run("%s -std=c11 -O1 program.c -o program && ./program > got", emitted_compiler());
+    ck_assert_msg(result.status == 0, "%s", result.err);
+    run("grep ^-1 got | sort -u");
+    ck_assert_str_eq(result.out, "-1 0\n");
+}
+
 TEST_ROWS(an_emitted_model_finds_the_same_outputs, COUNT_OF(trials)) {
     if (!has_emitted_compiler("model_emit")) return;
     try(&trials[_i], 1, false, 0, compiles_row(_i));

@@ -23,8 +23,10 @@ typedef struct subject {
     int n;
 } subject;
 
-/* Record a subject: the model in f; without f, a part with layers of these sizes, or a Transformer
- * with `layers` layers in each stack. False: message[256]. */
+/* Record what `kind` names. SUBJECT_TRANSFORMER is the model in f; if f is NULL, a new Transformer
+ * with `layers` layers in each stack. The other kinds are one part of a model, with these sizes and
+ * in the form of the model in f; if f is NULL, in that of an encoder-decoder. False with
+ * message[256], for example if the model has no such part. */
 bool subject_new(subject *s, subject_kind kind, const wf_block_options *sizes, int64_t layers,
                  const wf_file *f, bool backward, char *message);
 void subject_free(subject *s);

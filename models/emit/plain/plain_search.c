@@ -292,8 +292,9 @@ static int write_best(const search *s, int32_t *output) {
     return s->ended[0].length;
 }
 
-/* The score of the output that model_generate or model_translate wrote last; 0 if the last call had
- * no search, as for a line without tokens, or found no output. */
+/* The score of the output that the last call of model_generate or model_translate found. It is 0 if
+ * the call found none, or made no search: an encoder-decoder makes none for a line without
+ * tokens. */
 double model_score(const model *m) {
     const search *s = &searches_of(m)->at[0];
     return s->n_ended > 0 ? s->ended[0].score : 0;

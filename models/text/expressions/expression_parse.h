@@ -36,7 +36,8 @@ typedef struct expression_tree {
 /* The root of the tree of a pattern. False with message. */
 bool wf_expression_parse(expression_tree *t, wf_span pattern, uint32_t *root, char *message);
 
-/* The pattern as far as it is read. */
+/* The state of the parser: the whole pattern, the rest of it that is not yet read, the tree built
+ * so far, and the options in force at this place. */
 typedef struct wf_expression_parser {
     expression_tree *tree;
     wf_span all, rest;

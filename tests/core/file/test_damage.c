@@ -22,7 +22,8 @@ TESTS(damage)
 
 static char path[] = "/tmp/weft-damage-XXXXXX";
 static unsigned char *bytes; /* of the file */
-static size_t size, header;  /* bytes of the file, and of its length field and header */
+static size_t size;          /* bytes of the file */
+static size_t header;        /* bytes of its length field and its header together */
 static wf_file *whole;
 
 static const float six[6] = { 1, -2, 3.5f, 0, INFINITY, 6 };

@@ -7,7 +7,7 @@
 #include "models/model_internal.h"
 #include "settings_file.h"
 
-/* Reports numbers that the chosen optimizer does not use. */
+/* Exits with 2 if a number was given that the chosen optimizer does not use. */
 static void refuse_idle_numbers(const settings *set) {
     const program *p = &train_program;
     bool adam = set->recipe.optimizer == WF_ADAM || set->recipe.optimizer == WF_ADAMW;
