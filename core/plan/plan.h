@@ -19,8 +19,7 @@ typedef enum { IN_ARENA, IN_LEAF, IN_FEED, IN_STATE } storage_place;
 /* Memory that one or more values share. Lifetimes are planned for storages, not for values. */
 typedef struct storage {
     storage_place place;
-    /* for a leaf, its node id; for a feed, its index in feeds; in a state, the index of the slot */
-    int index;
+    int index; /* of a leaf: its node id; of a feed: in feeds; in a state: of the slot */
     size_t bytes, offset;
     /* indices of steps: the first that writes the storage, and the last that reads it */
     int first, last;
@@ -54,8 +53,7 @@ typedef struct chunk { /* a block of a binding's memory, which follows this head
     size_t size, used;
 } chunk;
 
-/* In a state: the memory of a cached tensor, [batch, outer, rows, inner bytes]. In a binding: the
- * sizes that the tensor needs. */
+/* A cached tensor: its memory in a state, [batch, outer, rows, inner bytes]; its sizes in a binding */
 typedef struct slot {
     char *data;
     size_t bytes; /* bytes allocated for data; never shrinks */
@@ -124,8 +122,7 @@ struct wf_plan {
     wf_graph *graph;
     wf_pool *pool;
     bool ok, training, with_state, profile, ran, lacks; /* lacks: memory for a binding */
-    /* the number of rows that each cache reserves, if no more are needed; 0: as bind.c chooses */
-    int64_t reserves;
+    int64_t reserves; /* rows that each cache reserves at least; 0: as bind.c chooses */
     char error[ERROR_SIZE];
     planned *nodes; /* leaves first; then values and updates, in the order of order.c */
     int n_nodes;
@@ -138,8 +135,7 @@ struct wf_plan {
     feed *feeds;
     int n_feeds;
     uint64_t feeds_generation; /* incremented when the feeds' memory moves; begins at 1 */
-    /* for each node its measurements, followed by those of a copy of each operand */
-    counter *counters;
+    counter *counters;         /* for each node one, and then one for a copy of each operand */
     int n_counters;
     int64_t size[MAX_EXTENTS]; /* sizes bound now; 0: not bound (the size of P may be 0) */
     binding *bindings[MAX_BINDINGS];
@@ -177,13 +173,11 @@ enum { OWN_ARENA = 1 << 14 };
 bool wf_rewrite_nodes(wf_plan *p, const unsigned char *need);
 
 /* order.c: move scalars directly after their operands, and updates after all readers of the leaves
- * that they write. p->nodes has leaves, then values, then updates: `leaves` is where leaves end,
- * `values` where values end. False: out of memory, two updates write the same leaf, or updates read
- * each other's leaves in a cycle. */
+ * that they write. In p->nodes leaves end at `leaves`, values at `values`, and updates follow.
+ * False: out of memory, two updates of one leaf, or a cycle of updates that read each other's. */
 bool wf_order_nodes(wf_plan *p, int leaves, int values);
 
-/* plan_memory.c */
-/* compute offsets and b->arena from lifetimes; false: out of memory */
+/* plan_memory.c: compute offsets and b->arena from lifetimes. False: out of memory. */
 bool wf_assign_memory(binding *b);
 /* offsets.c: set the offsets of the storages in a list, which is sorted with the largest first, and
  * b->arena. False: out of memory. */
@@ -195,8 +189,7 @@ struct wf_state {
     int batch, n_slots;
     int64_t used; /* number of rows that have been written */
     slot *slots;
-    /* memory through which wf_state_reorder moves rows: at least as large as the largest slot */
-    char *spare;
+    char *spare; /* for wf_state_reorder: at least as large as the largest slot */
     size_t spare_bytes;
 };
 

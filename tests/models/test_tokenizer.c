@@ -259,7 +259,7 @@ TEST(a_tokenizer_json_has_no_vocabulary_file_and_no_codes) {
     wf_tokenizer_free(t);
 }
 
-/* Of two added tokens, the first strips the spaces behind it, which are the second one's text. The
+/* The first of two added tokens strips the spaces behind it, which are the second one's text. The
  * second is then not found; the library tokenizers panics here. */
 TEST(a_token_whose_spaces_are_taken_is_none) {
     static const char flags[] = "\"single_word\":false,\"normalized\":false,\"special\":false";

@@ -145,10 +145,8 @@ void warn_of_long_lines(const job *j);
 
 /* Answer the lines before an invalid one, then report the invalid line and exit. */
 _Noreturn void refuse_line(job *j, const char *why);
-/* The name of the input for messages. */
-const char *input_name(const job *j);
-/* Warns at the end of what was cut, filled or unknown, and of how many lines. */
-void warn_of_limits(const job *j);
+const char *input_name(const job *j); /* for messages */
+void warn_of_limits(const job *j);    /* warns at the end of lines that were cut, and the like */
 /* Read all references. Check that the input has the same number of lines, if they can be counted
  * now. */
 void open_references(job *j);

@@ -65,8 +65,7 @@ typedef struct data_settings {
     const char *alignments;
     const char *text, *text_eval, *document_marker;
     int64_t text_eval_size, valid_size;
-    /* no option: maximum number of pairs of --train that are held out for validation */
-    int64_t held;
+    int64_t held; /* no option: maximum number of pairs of --train held out for validation */
     /* tokenizer: a wf_token_kind; tokenizer_tgt: 0 for the same kind, otherwise 1 + the kind */
     int tokenizer, tokenizer_tgt;
     const char *spm_src, *spm_tgt;
@@ -105,21 +104,17 @@ settings *settings_new(void);
 /* Fill in settings that were not given, and report contradictions. `f`: the checkpoint of a resume,
  * or NULL; `init`: the model to start from, or NULL. */
 void settings_complete(settings *set, const wf_file *f, const wf_file *init);
-/* Complete steps and schedule by the number of updates in an epoch (0: generated sequences have no
- * epochs). */
+/* Complete steps and schedule by the updates of an epoch (0: generated data have no epochs). */
 void settings_complete_steps(settings *set, int64_t updates);
 
 bool settings_text(const settings *set);    /* true if the data are text, from files or generated */
 bool settings_running(const settings *set); /* running text */
-/* MAKES_ONE: advice in messages, the command that makes a tokenizer.json. settings_learns returns
- * the text for its %s: the value of --learn, and for some tasks --special. */
+/* Advice in messages: how to make a tokenizer.json. settings_learns is the text for its %s. */
 #define MAKES_ONE "\"tokenize --learn %s --vocab-size 8000 -i TEXT -o FILE\" makes one"
 const char *settings_learns(const settings *set);
-/* True if an encoder alone is trained; if hidden tokens are predicted, by an encoder or with --task
- * spans; if an encoder finds labels. */
-bool settings_encoder(const settings *set);
-bool settings_masks(const settings *set);
-bool settings_classifies(const settings *set);
+bool settings_encoder(const settings *set);    /* true if an encoder alone is trained */
+bool settings_masks(const settings *set);      /* true with --task mask or spans */
+bool settings_classifies(const settings *set); /* true if an encoder learns to find labels */
 bool settings_spans(const settings *set);      /* spans of hidden tokens, for an encoder-decoder */
 bool settings_from_files(const settings *set); /* pairs from files */
 bool settings_one_table(const settings *set);  /* both sides share embeddings */
@@ -130,8 +125,7 @@ bool settings_in_one_row(const settings *set);
 bool settings_has_horizon(const settings *set); /* true if the schedule ends at some step */
 /* true if --max-steps alone ends a new training before its schedule */
 bool settings_stops_early(const settings *set);
-/* true if the warm-up of a new training, with `updates` steps in an epoch, ends before its last
- * step if it has `steps` steps */
+/* true if a new training of `steps` steps, `updates` in an epoch, warms up before the last step */
 bool settings_warm_before(const settings *set, int64_t updates, int64_t steps);
 bool settings_validates(const settings *set); /* true if something is held out for validation */
 source_options settings_source(settings *set);
@@ -188,17 +182,15 @@ wf_adapters settings_adapters(const settings *set);
 void settings_refuse_lora(const settings *set);
 /* Choose the default rate of adapters by the width of the model. */
 void settings_scale_lora(settings *set, const wf_model *m);
-/* If the checkpoint has adapters, take their targets and the format of the frozen weights from it.
- * Exits if the command line has other ones. */
+/* Take the targets of a checkpoint's adapters, and the format of the frozen weights. Exits if the
+ * command line has other ones. */
 void settings_take_lora(settings *set, const wf_file *f);
-/* With --lora, choose the format in which m keeps the frozen weights of `init`, before they are
- * loaded. False with message[256]. */
+/* With --lora, choose the format of m's frozen weights before those of `init` are loaded. */
 bool settings_pack_base(const settings *set, wf_model *m, const wf_file *init, char *message);
 
 /* ---- settings_refuse.c ----------------------------------------------------------------------- */
 
-/* Exit if settings contradict the form of model that --like names, or if sides with two
- * vocabularies are to share one table of embeddings. */
+/* Exit if settings contradict --like, or if sides with two vocabularies share one embedding. */
 void settings_refuse_unlike(const settings *set);
 /* Exit if an option was given that would have no effect. */
 void settings_refuse_idle(const settings *set);
