@@ -11,6 +11,13 @@ bool wf_from_hook(const wf_tensor *leaf);
 uint64_t wf_seed(const wf_graph *g);
 /* A number that identifies a random op without a name: 0, 1, 2... in the current scope. */
 uint32_t wf_next_site(wf_graph *g);
+/* Nodes recorded between these two calls are a region. Gradients do not read their values, but
+ * record copies of them and read those, so that a plan keeps no value of the region for its
+ * backward pass, except those that nodes outside it read. This is gradient checkpointing (Chen et
+ * al. 2016, "Training deep nets with sublinear memory cost"): less memory for one more forward
+ * pass. All values have the same bits. A region within a region is a part of it. */
+void wf_recompute_begin(wf_graph *g);
+void wf_recompute_end(wf_graph *g);
 /* A buffer that wf_save leaves out and wf_load does not ask for, like one with PyTorch's
  * persistent=False. It is for values that can always be computed again, such as sums over
  * micro-batches. */

@@ -63,6 +63,9 @@ typedef struct wf_tensor {
     const void *attrs;
     /* in a gradient: the forward node that it belongs to; else NULL */
     const struct wf_tensor *forward;
+    /* the node is a copy, whose value a gradient reads instead of the first one: see
+     * wf_block_options.recompute */
+    bool recomputed;
     /* name of the composed function, such as "softmax", that recorded this node; or NULL */
     const char *function;
 } wf_tensor;

@@ -8,8 +8,7 @@
  *                       cross-attention reads in every step is the memory
  *     decoder-only      src is NULL. The source (the prompt), the start token and the output are
  *                       one sequence, tgt; a step reads the prompt from the KV cache. With
- *                       start_first, the start token comes before the prompt, and the output
- *                       continues the prompt
+ *                       start_first, the order is the start token, the prompt, the output
  *     encoder-only      src becomes vectors. tgt is NULL, or other lines with the same meaning;
  *                       nothing decodes
  *
@@ -62,8 +61,9 @@ typedef enum {
 typedef struct wf_training_config {
     /* dropout of residuals and of the sums of embeddings and positions */
     double dropout;
-    double attention_dropout, activation_dropout;
-    double label_smoothing;
+    double attention_dropout, activation_dropout, label_smoothing;
+    /* gradient checkpointing of each layer: wf_block_options.recompute */
+    bool recompute;
     /* hook that is passed to wf_on_param of the model's graph, to add adapters. Files store the
      * hook's parameters as added ones. NULL: no hook */
     wf_tensor *(*on_param)(void *user, wf_tensor *param);

@@ -5,6 +5,7 @@
  *     post-norm    Norm(x + Dropout(f(x)))        Vaswani et al. 2017, 3.1 and 5.4
  *     pre-norm     x + Dropout(f(Norm(x)))        Xiong et al. 2020: trains without warm-up
  */
+#include "core/graph_internal.h"
 #include "layers_internal.h"
 #include "module.h"
 #include "ops/ops_internal.h"
@@ -130,6 +131,19 @@ static wf_tensor *average(const struct wf_average_layer *l, wf_tensor *x, wf_ten
     return leave(outer, wf_add(kept, added));
 }
 
+/* ---- a layer, whose values gradients may compute again --------------------------------------- */
+
+static const char *enter_block(const wf_block_options *o, const wf_tensor *parameter,
+                               const char *path) {
+    if (o->recompute) wf_recompute_begin(parameter->graph);
+    return enter(parameter, path);
+}
+
+static wf_tensor *leave_block(const wf_block_options *o, const char *outer, wf_tensor *y) {
+    if (o->recompute) wf_recompute_end(y->graph);
+    return leave(outer, y);
+}
+
 /* ---- encoder layer --------------------------------------------------------------------------- */
 
 struct wf_encoder_block wf_encoder_layer_new(wf_graph *g, const char *name,
@@ -151,12 +165,12 @@ struct wf_encoder_block wf_encoder_layer_new(wf_graph *g, const char *name,
 wf_tensor *wf_encoder_layer(const struct wf_encoder_block *l, wf_tensor *x,
                             const wf_mha_options *o) {
     if (!l || !l->norm1.weight) return no_layer(x, "an encoder layer");
-    const char *outer = enter(l->norm1.weight, l->path);
+    const char *outer = enter_block(&l->o, l->norm1.weight, l->path);
     wf_tensor *h = before(&l->o, &l->norm1, x);
     x = after(&l->o, &l->norm1, x, attend_self(&l->o, &l->self_attn, x, h, o), "dropout1");
     h = before(&l->o, &l->norm2, x);
     x = after(&l->o, &l->norm2, x, wf_feed_forward(&l->ff, h), "dropout2");
-    return leave(outer, x); /* [B,S,D] */
+    return leave_block(&l->o, outer, x); /* [B,S,D] */
 }
 
 /* ---- decoder layer --------------------------------------------------------------------------- */
@@ -190,7 +204,7 @@ wf_tensor *wf_decoder_layer(const struct wf_decoder_block *l, wf_tensor *x, wf_t
                             wf_tensor *cross_v, const wf_mha_options *self,
                             const wf_mha_options *cross) {
     if (!l || !l->norm1.weight) return no_layer(x, "a decoder layer");
-    const char *outer = enter(l->norm1.weight, l->path);
+    const char *outer = enter_block(&l->o, l->norm1.weight, l->path);
     wf_tensor *h = before(&l->o, &l->norm1, l->average.path ? running_mean(x) : x), *f;
     if (l->average.path)
         f = average(&l->average, x, h);
@@ -202,5 +216,5 @@ wf_tensor *wf_decoder_layer(const struct wf_decoder_block *l, wf_tensor *x, wf_t
               "dropout2");
     h = before(&l->o, &l->norm3, x);
     x = after(&l->o, &l->norm3, x, wf_feed_forward(&l->ff, h), "dropout3");
-    return leave(outer, x); /* [B,T,D] */
+    return leave_block(&l->o, outer, x); /* [B,T,D] */
 }

@@ -44,6 +44,9 @@ typedef struct wf_block_options {
     bool norm_first; /* pre-norm: x + Dropout(f(LN(x))); else post-norm: LN(x + Dropout(f(x))) */
     bool bias;       /* biases in projections and norms, as in torch.nn.Transformer */
     double dropout, attention_dropout, activation_dropout, layer_norm_eps;
+    /* gradient checkpointing (Chen et al. 2016): a training plan keeps only the input of each layer
+     * for its backward pass, which computes the layer's values again, with the same bits */
+    bool recompute;
     wf_norm_kind norm; /* kind of every norm; RMSNorm has no bias */
     /* feed-forward is linear2(activation(linear1(x)) * linear3(x)), as in Shazeer 2020: SwiGLU with
      * WF_SILU, GeGLU with WF_GELU, ReGLU with WF_RELU. linear1 and linear3 are [F, D]: linearN is

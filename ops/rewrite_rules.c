@@ -22,10 +22,11 @@ const struct wf_basis wf_basis = {
     .plain = wf_plain_text,
 };
 
-/* Fuses only sums of gradients: additions that a program records keep their order. */
+/* Fuses only sums of gradients: additions that a program records keep their order, and so do their
+ * copies. */
 bool wf_fuse_addend(wf_rewrite *r, const wf_tensor *sum, const wf_tensor *y, int addend) {
     wf_tensor *in[WF_MAX_OPERANDS];
-    if (!sum->forward || y->in[addend]) return false;
+    if (!sum->forward || sum->recomputed || y->in[addend]) return false;
     for (int i = 0; i < y->n_in; i++) in[i] = y->in[i];
     in[addend] = sum->in[0];
     return wf_replace(r, y->op, y->n_in, in, y->attrs);

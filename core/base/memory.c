@@ -77,11 +77,22 @@ struct wf_arena {
     char *data;
 };
 
+/* The oldest of the last 8 blocks (TRIED) that has room for `need` bytes, or NULL. So a small
+ * matrix fills the end of a block that was too short for a large one. */
+static wf_arena *with_room(wf_arena *r, size_t need) {
+    enum { TRIED = 8 };
+    wf_arena *found = NULL;
+    for (int i = 0; r && i < TRIED; i++, r = r->next)
+        if (r->size - r->used >= need) found = r;
+    return found;
+}
+
 void *wf_arena_raw(wf_arena **arenas, size_t bytes, size_t first) {
-    wf_arena *r = *arenas;
     if (bytes > SIZE_MAX - ALIGN) return NULL;
     size_t need = memory_aligned(bytes ? bytes : 1);
-    if (!r || r->size - r->used < need) {
+    wf_arena *r = with_room(*arenas, need);
+    if (!r) {
+        r = *arenas;
         size_t size = !r || !first ? first : r->size < LARGEST_BLOCK ? 2 * r->size : LARGEST_BLOCK;
         if (size < need) size = need;
         if (!(r = malloc(sizeof *r))) return NULL;

@@ -28,8 +28,9 @@ typedef struct backward {
     entry *entries; /* sorted by node id; g->entry_of[id] is the index */
     int n;
     size_t cap;
-    bool through; /* go on from x to its operands, because one x may depend on another */
-    int first;    /* nodes with a smaller id are ignored, except x and y */
+    bool through;     /* go on from x to its operands, because one x may depend on another */
+    int first;        /* nodes with a smaller id are ignored, except x and y */
+    recomputed again; /* the region that the pass is in */
 } backward;
 
 /* ---- the ops that this file records: basis.h ------------------------------------------------- */
@@ -132,13 +133,15 @@ static void visit(backward *b, wf_tensor *y) {
         wf_poison(g, "%s has no gradient rule", y->op->name);
         return;
     }
+    wf_tensor *read = wf_recomputed(&b->again, y);
+    if (!read) return;
     const wf_tensor *outer = g->forward;
     const char *scope = wf_scope(g, y->name);
     g->forward = outer ? outer : y;
     if (y->op->grad)
-        y->op->grad(y, dy, dx, need);
+        y->op->grad(read, dy, dx, need);
     else
-        differentiate_decomposition(y, dy, dx, need);
+        differentiate_decomposition(read, dy, dx, need);
     for (int i = 0; i < y->n_in; i++)
         if ((need >> i & 1) && dx[i] && !g->failed) accumulate(b, y->in[i], dx[i]);
     wf_scope(g, scope);
@@ -195,7 +198,7 @@ static bool collect(backward *b, wf_tensor *const *y, wf_tensor *const *dy, int 
 /* End the pass: g->entry_of again has the indices of the enclosing pass. */
 static void finish(backward *b) {
     for (int i = 0; i < b->n; i++) b->g->entry_of[b->entries[i].node->id] = b->entries[i].outer;
-    free(b->entries);
+    free(b->entries), free(b->again.copies);
 }
 
 static bool begin(backward *b, wf_tensor *const *y, wf_tensor *const *dy, int n_y,

@@ -131,7 +131,7 @@ void wf_graph_free(wf_graph *g) {
     if (!g || g == wf_failed_graph()) return;
     wf_arenas_free(g->values), wf_arenas_free(g->records);
     pthread_mutex_destroy(&g->lock);
-    free(g->nodes), free(g->entry_of), free(g->names), free(g);
+    free(g->nodes), free(g->entry_of), free(g->names), free(g->regions), free(g);
 }
 
 bool wf_ok(const wf_graph *g) {

@@ -4,7 +4,7 @@
  * extents.c  named sizes                              flow.c   where gradients stop
  * extent_text.c  named sizes in messages              call.c   calls on shapes
  * record.c   a node from an op and operands           grad.c   gradients as nodes
- * print.c    values as text */
+ * print.c    values as text                           recompute.c  values computed again */
 #ifndef WEFT_CORE_RECORD_RECORD_H
 #define WEFT_CORE_RECORD_RECORD_H
 
@@ -33,6 +33,10 @@ typedef struct interned { /* a string that the graph stores once */
     uint32_t sites;    /* number of calls of wf_next_site in the scope of this name */
 } interned;
 
+typedef struct region { /* nodes that gradients compute again: the ids first..end-1 */
+    int first, end;
+} region;
+
 struct wf_graph {
     /* arena of nodes, names and attributes; arena of the leaves' values */
     wf_arena *records, *values;
@@ -47,6 +51,9 @@ struct wf_graph {
     size_t n_names, cap_names;
     const char *scope;
     const wf_tensor *forward; /* the node whose gradient is being recorded, or NULL */
+    region *regions;          /* in the order of their ids */
+    int n_regions, region_first, region_depth; /* depth: regions begun and not ended */
+    size_t cap_regions;
     /* the name of the outermost composed function that is being recorded, or NULL */
     const char *function;
     int n_functions; /* number of composed functions begun and not ended: compose.h */
@@ -165,6 +172,18 @@ void wf_name_numbers(const wf_graph *g, const char *first, const char *second,
  * an expression of their names, such as 2*B. */
 void wf_name_sizes(wf_graph *g, const wf_op *op, int n, wf_tensor *const *in, const void *attrs,
                    char message[WF_MESSAGE]);
+
+/* ---- gradients: recompute.c ------------------------------------------------------------------ */
+
+/* The copies of the nodes of one region: by id, from region.first on. */
+typedef struct recomputed {
+    region of;
+    wf_tensor **copies;
+} recomputed;
+/* The node that a gradient rule is given in place of t: t itself, or its copy if t is in a region.
+ * The copies of a region are recorded when the first of them is needed; r, zeroed at first, keeps
+ * them until another region is asked for. NULL: out of memory. Free r->copies at the end. */
+wf_tensor *wf_recomputed(recomputed *r, wf_tensor *t);
 
 /* ---- gradients: flow.c ----------------------------------------------------------------------- */
 

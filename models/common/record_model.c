@@ -54,6 +54,7 @@ wf_block_options wf_model_block(const wf_model *m) {
     o.dropout = m->training.dropout;
     o.attention_dropout = m->training.attention_dropout;
     o.activation_dropout = m->training.activation_dropout;
+    o.recompute = m->training.recompute;
     return o;
 }
 

@@ -1,6 +1,7 @@
 /* tools/train/evaluate.c - evaluates loss, token accuracy, exact match and metrics of text on
  * unseen sequences. See evaluate.h. */
 #include "evaluate.h"
+#include "core/run_internal.h"
 #include "models/model_internal.h"
 
 #include <assert.h>
@@ -278,6 +279,7 @@ bool evaluate(evaluator *e, task_stream stream, evaluation *out, char *message) 
     bool ok = losses || refused(message, "out of memory");
     ok = ok && examine(e, stream, losses, out, message) &&
          add_up(e->transport, losses, n, vectors, out, message);
+    wf_plan_release(e->plan);
     free(losses);
     return ok;
 }
@@ -303,15 +305,16 @@ static bool memory_of(evaluator *e, int64_t B, int64_t S, int64_t T, size_t most
     return true;
 }
 
-double evaluator_memory(evaluator *e, char *message) {
+bool evaluator_memory(evaluator *e, size_t most[2], char *message) {
     const dataset *m = e->dataset;
-    size_t most[2] = { 0 };
     bool ok = true;
+    most[0] = most[1] = 0;
     for (int i = 0; ok && i < 6; i++) {
         int64_t B, S, T;
         task_stream stream = i < 3 ? STREAM_VALID : STREAM_TEST;
         if (m->kind->largest(m, stream, i % 3, &B, &S, &T))
             ok = memory_of(e, B, S, T, most, message);
     }
-    return ok ? (double)(most[0] + most[1]) : 0;
+    wf_plan_release(e->plan);
+    return ok;
 }

@@ -57,8 +57,9 @@ typedef struct evaluator {
 bool evaluator_new(evaluator *e, wf_model *m, wf_pool *pool, dataset *what, wf_transport *transport,
                    char *message);
 void evaluator_free(evaluator *e);
-/* The bytes that evaluation and decoding need for the largest batches. 0 with a message. */
-double evaluator_memory(evaluator *e, char *message);
+/* The bytes for the largest batches: most[0] of the losses, only during an evaluation, and most[1]
+ * of decoding. False with message[256]. */
+bool evaluator_memory(evaluator *e, size_t most[2], char *message);
 /* Evaluate the dataset's stream for validation or test. All ranks must call it. False with
  * message[256]. */
 bool evaluate(evaluator *e, task_stream stream, evaluation *out, char *message);

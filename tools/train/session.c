@@ -3,6 +3,7 @@
 #include "session.h"
 #include "core/file_internal.h"
 #include "core/graph_internal.h"
+#include "core/run_internal.h"
 #include "models/encoder.h"
 #include "models/model_internal.h"
 #include "nn/trainer_internal.h"
@@ -274,6 +275,7 @@ static double step_bytes(session *s) {
                  wf_plan_error(p));
         if (step > most) most = step;
     }
+    wf_plan_release(p);
     return (double)most;
 }
 
@@ -317,15 +319,15 @@ static double saving_bytes(const session *s) {
 }
 
 /* Peak memory of this process in bytes, known before the first step: a plan keeps the memory of its
- * largest batch. */
+ * largest batch. The step's plan gives its memory back for each validation. */
 static double memory_needed(session *s) {
     char message[WF_MESSAGE];
-    double steps = step_bytes(s);
-    bool judges = session_evaluates(s);
-    double judging = judges ? evaluator_memory(&s->evaluator, message) : 0;
-    if (judges && judging == 0)
+    size_t judging[2] = { 0 };
+    double run = step_bytes(s);
+    if (session_evaluates(s) && !evaluator_memory(&s->evaluator, judging, message))
         fail(&train_program, "validation: %s; --max-len or --d-model lower the need", message);
-    return parameter_bytes(s) + trainer_bytes(s) + steps + judging + telemetry_memory(s) +
+    if ((double)judging[0] > run) run = (double)judging[0];
+    return parameter_bytes(s) + trainer_bytes(s) + run + (double)judging[1] + telemetry_memory(s) +
            saving_bytes(s);
 }
 

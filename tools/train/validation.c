@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "core/base/clock.h"
+#include "core/run_internal.h"
 #include "ops/base/scalars.h"
 #include "ranks/ranks.h"
 #include "saving.h"
@@ -31,6 +32,7 @@ static evaluation evaluated(session *s, task_stream stream, const char *name) {
     evaluation v;
     char message[WF_MESSAGE];
     double began = wf_seconds_now();
+    wf_plan_release(wf_trainer_plan(s->trainer));
     swap_averages(s);
     signals_validate(true);
     bool ok = evaluate(&s->evaluator, stream, &v, message);

@@ -87,7 +87,7 @@ typedef struct run_settings {
     const char *command; /* no option: the name by which the program was called */
     const char *model, *log, *curve, *page, *tensorboard;
     int64_t log_every, valid_every, save_every;
-    bool resume, overwrite, quiet, json, profile, dry_run;
+    bool resume, overwrite, quiet, json, profile, dry_run, recompute;
 } run_settings;
 
 typedef struct settings {

@@ -157,6 +157,7 @@ wf_training_config settings_training(const settings *set) {
         .attention_dropout = set->recipe.attention_dropout,
         .activation_dropout = set->recipe.dropout,
         .label_smoothing = set->recipe.label_smoothing,
+        .recompute = set->run.recompute,
         .alignment_weight = set->data.alignments ? set->recipe.alignment_weight : 0,
         .adapters = settings_adapters(set),
         .quantize_aware = (wf_quantize)set->model.quantize_aware,
