@@ -34,7 +34,8 @@ bool wf_is_word_of_c(const char *name);
 /* The name of a leaf as an identifier. In the file it stands between the prefix at_ and the leaf's
  * id. */
 void wf_leaf_name(const wf_tensor *t, char name[MOST_NAME]);
-/* Claim a name at file scope: `wanted`, with a number behind it if that name is already taken. */
+/* Reserve a name at file scope, and write it to `name`: `wanted`, with in_ in front if it begins
+ * with at_ or ids_, and with _2, _3... behind it if it is taken. False: out of memory. */
 bool wf_claim_name(wf_emitter *e, const char *wanted, char name[MOST_NAME]);
 /* wf_claim_public claims the names by which programs use the file, which must differ.
  * wf_name_members names the members for inputs. */

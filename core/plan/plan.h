@@ -88,7 +88,7 @@ typedef struct binding {
     size_t arena, scratch;
     int64_t position; /* the position P for which shapes were computed; -1: none yet */
     const void *base; /* the arena that the views' pointers point into */
-    /* the generation of the feeds that the views' pointers point into; 0: none yet */
+    /* the plan's feeds_generation when the views' pointers were set; 0: they are not set yet */
     uint64_t feeds;
 } binding;
 
@@ -160,7 +160,7 @@ static inline int wf_feed_of(const wf_plan *p, const wf_tensor *t) {      /* ind
 static inline const wf_tensor *wf_plan_node(const wf_plan *p, int id) { /* as it runs */
     return p->rewritten && p->rewritten[id] ? p->rewritten[id] : p->graph->nodes[id];
 }
-/* bind the plan at this position: p->now has its shapes and memory */
+/* Bind p to p->size at this position; p->now then has shapes and memory. False: the plan failed. */
 bool wf_plan_prepare(wf_plan *p, int64_t position);
 /* the view and the storage of t, valid after wf_plan_prepare; NULL: t is not in the plan */
 bound_view *wf_plan_value(wf_plan *p, const wf_tensor *t);

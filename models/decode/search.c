@@ -88,7 +88,8 @@ static bool allow_tokens(search *q) {
                            (long long)q->o->min_len);
 }
 
-/* The token that a sentence reads at a position before the first token of its output. */
+/* The decoder's input for a sentence at a position before its output: a token of the prompt, or the
+ * start token. */
 static int32_t prompted(const search *q, const sentence *s, int64_t position) {
     return wf_decoder_prompted(q->d, s->prompt, s->begin, position);
 }

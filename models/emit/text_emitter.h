@@ -24,9 +24,9 @@ typedef struct text_emitter {
     wf_text tables, encode, decode; /* the bodies of encode_line and decode_line */
     int64_t links, room, raw;       /* sizes of arrays; 0: no such array */
     bool has_paths;
-    /* for a tokenizer.json. has_words, has_codes, has_best: the file has the types word_texts,
-     * code_points, probable_path. choices: most entries of an expression's stack; affix: most bytes
-     * of a prefix with its suffix; tokens: most texts in a list */
+    /* for a tokenizer.json. has_words, has_codes, has_best: the emitted C file has the types
+     * word_texts, code_points, probable_path. Sizes of its arrays: choices, entries of a regular
+     * expression's stack; affix, bytes of a prefix and its suffix; tokens, texts in a token_list */
     bool has_words, has_codes, has_best;
     int64_t choices, affix, tokens;
     int64_t bytes;   /* upper bound of sizeof(text_work) */

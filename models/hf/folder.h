@@ -26,8 +26,9 @@ typedef bool (*wf_hf_put)(void *user, const char *name, const void *bytes, size_
 
 /* The most ids in a list of end tokens. */
 enum { HF_MOST_ENDS = 16 };
-/* Reads the key of a row into that row's field of c, an hf_config, hf_lm_config or hf_bert_config.
- * A missing key has the value row->absent. False with message, also if that is NULL. */
+/* Reads the value of row->name into the row's field of c, which is an hf_config, hf_lm_config or
+ * hf_bert_config. A missing key has the value row->absent, and is an error if row->absent is NULL.
+ * False with message. */
 bool wf_hf_read_key(const hf_object *o, const hf_key *row, void *c, char *message);
 bool wf_hf_check_constant(const hf_object *o, const hf_value *v, const hf_constant *c,
                           char *message);

@@ -45,8 +45,8 @@ static bool shut_out(const hf_search *s, wf_hf *out, char *message) {
     wf_tensor *bias = wf_find(out->model->graph, "output.bias");
     const wf_decode_options *d = &s->g.options;
     if (!s->renormalize || !s->g.n_banned || !bias) return true;
-    /* repetition penalty and decay multiply log-probabilities that in transformers still include
-     * the banned tokens' share */
+    /* transformers applies these two rules to log-probabilities over all tokens, banned ones too.
+     * With a bias against banned tokens they would be applied to others, so the bias stays. */
     if (d->repetition_penalty != 1 || d->decay != 1) return true;
     size_t bytes = wf_bytes(bias);
     float *values = malloc(bytes + 1);

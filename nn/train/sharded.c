@@ -78,8 +78,8 @@ static void begin(wf_sharded *s, int64_t micro_batches) {
     }
 }
 
-/* Notes that a parameter's sums are computed: the rounds that contain them wait for one parameter
- * less. */
+/* Notes that all gradient sums of a parameter are computed. Each round of the exchange that
+ * contains blocks of it waits for one parameter less, and is sent when it waits for none. */
 static void is_summed(wf_sharded *s, int param) {
     int64_t from = s->slices.first_block[param], to = s->slices.first_block[param + 1];
     for (int round = 0; round < s->slices.rounds && from < to; round++) {

@@ -65,7 +65,8 @@ static const struct {
     { "d-ff", "128 with --preset tiny; 256 with small; 2048 with base", { "128", "128", "256" } },
     { "heads", "4 with --preset tiny or small; 8 with base", { "4", "4", "4" } },
     { "dropout",
-      "0; 0.05..0.3, less for more pairs, with --task text, pairs or classify; 0..0.2, less for "
+      "0; 0.3 to 0.05, less for more pairs, with --task text, pairs or classify; 0.2 to 0, less "
+      "for "
       "more text, "
       "with lm, mask or spans; "
       "0.1 with --init",
@@ -108,9 +109,9 @@ TEST(help_tells_the_defaults_that_runs_take) {
     assert_default(help, "preset",
                    "tiny; small with --task text, lm, pairs, mask, classify or spans");
     assert_default(help, "epochs",
-                   "15 with --task add; 5 with date; 2..200, fewer for more pairs, with text, "
+                   "15 with --task add; 5 with date; 200 to 2, fewer for more pairs, with text, "
                    "pairs or classify; "
-                   "2..40, fewer for more text, with lm, mask or spans; 5 with --init");
+                   "40 to 2, fewer for more text, with lm, mask or spans; 5 with --init");
     assert_default(
         help, "valid-every",
         "500; an epoch with --task add, date, text, pairs or classify; 250 with lm, mask or spans");

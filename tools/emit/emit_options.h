@@ -1,4 +1,4 @@
-/* tools/emit/emit_options.h - the options of graph --emit-c, as rows of its table. c: the
+/* tools/emit/emit_options.h - the options of graph --emit-c and --emit-html, as rows of its table. c: the
  * emit_request that they set, a static object. */
 #ifndef WEFT_TOOLS_EMIT_EMIT_OPTIONS_H
 #define WEFT_TOOLS_EMIT_EMIT_OPTIONS_H

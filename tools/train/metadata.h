@@ -1,5 +1,5 @@
-/* tools/train/metadata.h - the metadata in a training's file: the settings, the vocabulary, the
- * training's identity, and metadata about the model's use that came from elsewhere. */
+/* tools/train/metadata.h - the metadata in a training's file: the settings, the vocabularies, the
+ * training's identity, names of classes, the base of adapters, and metadata of other programs. */
 #ifndef WEFT_TOOLS_TRAIN_METADATA_H
 #define WEFT_TOOLS_TRAIN_METADATA_H
 

@@ -112,8 +112,8 @@ typedef struct wf_spm {
     size_t n, pieces_capacity;
     int32_t unknown, bytes[256]; /* ids */
     float lowest;                /* lowest score of a normal piece */
-    /* normal: the pieces into which text is cut; reserved: all others. normal_ids and reserved_ids
-     * have the ids of these texts. */
+    /* normal: pieces of the types SPM_NORMAL, SPM_USER_DEFINED and SPM_UNUSED; reserved: all
+     * others. normal_ids[i] is the id of text i in normal, reserved_ids[i] that in reserved. */
     wf_strings normal, reserved;
     int32_t *normal_ids, *reserved_ids;
     size_t longest;  /* bytes of the longest normal piece */

@@ -1,4 +1,5 @@
-/* tools/cli/options/uses.h - checks which files a program reads and writes, before it opens one.
+/* tools/cli/options/uses.h - checks the files that a program reads and writes, before it opens an
+ * output.
  *
  * No output may be an input or another output. That holds for links, for other paths to a file, for
  * files to which a standard stream was redirected, and for files that do not exist yet. Every

@@ -248,8 +248,8 @@ static option rows[] = {
     REAL("dropout", told.recipe.dropout, 0, 0.9,
          "share of values that training sets to 0 at random (dropout), in embeddings, outputs of "
          "sublayers and inner values of the feed-forward layers",
-         OTHERWISE(BY_DATA("text|pairs|classify", "0.2", "0.05..0.3, less for more pairs,"),
-                   BY_DATA("lm|mask|spans", "0", "0..0.2, less for more text,"),
+         OTHERWISE(BY_DATA("text|pairs|classify", "0.2", "0.3 to 0.05, less for more pairs,"),
+                   BY_DATA("lm|mask|spans", "0", "0.2 to 0, less for more text,"),
                    FOR("init", "0.1")),
          STORED),
     REAL("attention-dropout", told.recipe.attention_dropout, 0, 0.9,
@@ -385,7 +385,7 @@ static option rows[] = {
           "sources and targets together, with padding; 0: only --batch-size limits it",
           .fallback = "",
           OTHERWISE(FOR("add|date", "4096"), BY_DATA("text|lm|pairs|mask|classify|spans", "4096",
-                                                     "256..4096, more for more data,")),
+                                                     "256 to 4096, more for more data,")),
           STORED, BEFORE("0")),
     COUNT("accum", told.data.accum, 1, 4096,
           "with any task on text, add and date included: number of batches in a step. Their "
@@ -404,8 +404,8 @@ static option rows[] = {
           "which the training ends. A resumed training counts on. Refused beside --max-steps",
           .fallback = "",
           OTHERWISE(FOR("add", "15"), FOR("date", "5"),
-                    BY_DATA("text|pairs|classify", "26", "2..200, fewer for more pairs,"),
-                    BY_DATA("lm|mask|spans", "10", "2..40, fewer for more text,"),
+                    BY_DATA("text|pairs|classify", "26", "200 to 2, fewer for more pairs,"),
+                    BY_DATA("lm|mask|spans", "10", "40 to 2, fewer for more text,"),
                     FOR("init", "5"))),
     COUNT("patience", told.run.patience, 0, 1e6,
           "number of validations in a row without a lower loss after which the training ends; 0: "
