@@ -79,7 +79,7 @@ static const struct {
       "32; 0 with --task add, date, text, pairs, classify, lm, mask or spans",
       { "32", "0", "0" } },
     { "max-tokens",
-      "4096 with --task add or date; 256..4096, more for more data, with text, lm, pairs, mask, "
+      "4096 with --task add or date; 256 to 4096, more for more data, with text, lm, pairs, mask, "
       "classify or spans",
       { NULL, "4096", "256" } },
     { "clip-norm", "1", { "1", "1", "1" } },

@@ -25,40 +25,41 @@ static void make_data(void) {
        "train " PAIRS "--max-steps 3 -o base");
 }
 
-SETUP(make_data, leave_folder)
+SETUP_ONCE(make_data, leave_folder)
 
-static const struct {
-    const char *model, *again; /* again: what --resume must be given again */
-} rows[] = {
-    { "--task copy --quiet --threads 1 --batch-size 4 --dropout 0.2 --norm pre " SIZE, "" },
-    { PAIRS "--dropout 0.3 --ema 0.9", "--train pairs" },
-    { PAIRS "--arch language --form llama --kv-heads 1 --dropout 0.1", "--train pairs" },
-    { PAIRS "--decoder ssru --quantize-aware int8", "--train pairs" },
-    { PAIRS "--decoder average --dropout 0.1", "--train pairs" },
-    { "--init base --lora 3 --lora-targets all-linear --train pairs " QUICK,
-      "--init base --train pairs" },
-    { "--task lm " TEXT "--max-len 16 --tokenizer byte", "--text text" },
-    { "--task mask --tokenizer-json words --max-len 20 --dropout 0.1 " TEXT, "--text text" },
-    { "--task spans --tokenizer-json spans --max-len 20 " TEXT, "--text text" },
+static const char *const models[] = {
+    "--task copy --quiet --threads 1 --batch-size 4 --dropout 0.2 --norm pre " SIZE,
+    PAIRS "--dropout 0.3 --ema 0.9",
+    PAIRS "--arch language --form llama --kv-heads 1 --dropout 0.1",
+    PAIRS "--decoder ssru --quantize-aware int8",
+    PAIRS "--decoder average --dropout 0.1",
+    "--init base --lora 3 --lora-targets all-linear --train pairs " QUICK,
+    "--task lm " TEXT "--max-len 16 --tokenizer byte",
+    "--task mask --tokenizer-json words --max-len 20 --dropout 0.1 " TEXT,
+    "--task spans --tokenizer-json spans --max-len 20 " TEXT,
 };
 
-TEST_ROWS(the_model_is_the_same, COUNT_OF(rows)) {
-    run("train %s --max-steps 7 -o kept", rows[_i].model);
+TEST_ROWS(the_model_is_the_same, COUNT_OF(models)) {
+    run("train %s --max-steps 4 -o kept --overwrite", models[_i]);
     expect(0);
-    run("train %s --max-steps 3 -o again --recompute", rows[_i].model);
-    expect(0);
-    run("train --resume %s --quiet --threads 2 --max-steps 7 -o again --recompute", rows[_i].again);
+    run("train %s --max-steps 4 -o again --overwrite --recompute", models[_i]);
     expect(0);
     ck_assert(same_files("kept", "again"));
 }
 
-/* Two processes, each with half of a step's micro-batches, make the same file, too. */
-TEST(ranks_make_the_same_model) {
-    run("train %s --max-steps 5 -o kept", rows[1].model);
+/* A resume may begin it, or end it; two processes, each with half of a step's micro-batches, make
+ * the same file, too. */
+TEST(resumes_and_ranks_make_the_same_model) {
+    run("train %s --max-steps 5 -o whole", models[1]);
     expect(0);
-    run("train %s --max-steps 5 -o again --recompute --processes 2", rows[1].model);
+    run("train %s --max-steps 2 -o parts", models[1]);
     expect(0);
-    ck_assert(same_files("kept", "again"));
+    ok("train --resume --train pairs --quiet --threads 2 --max-steps 4 -o parts --recompute");
+    ok("train --resume --train pairs --quiet --max-steps 5 -o parts");
+    ck_assert(same_files("whole", "parts"));
+    run("train %s --max-steps 5 -o ranks --recompute --processes 2", models[1]);
+    expect(0);
+    ck_assert(same_files("whole", "ranks"));
 }
 
 /* The announced memory of a deep model is less. */
