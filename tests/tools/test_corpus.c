@@ -264,12 +264,12 @@ enum { PAIRS = 1200 };
 static const batch_ids ids = { .start = 300, .end = 301, .pad = 302 };
 
 static const batches_limits limits_of[] = {
-    { .sentences = 32, .accum = 1, .shuffle = true, .seed = 5 },
-    { .tokens = 400, .accum = 3, .shuffle = true, .seed = 5 },
-    { .sentences = 7, .tokens = 150, .accum = 4, .shuffle = true, .seed = 9 },
-    { .tokens = 41, .accum = 2, .shuffle = true, .seed = 0 },
-    { .sentences = 50, .accum = 1 },
-    { .accum = 1, .shuffle = true },
+    { .sentences = 32, .shuffle = true, .seed = 5 },
+    { .tokens = 400, .shuffle = true, .seed = 5 },
+    { .sentences = 7, .tokens = 150, .shuffle = true, .seed = 9 },
+    { .tokens = 41, .shuffle = true, .seed = 0 },
+    { .sentences = 50 },
+    { .shuffle = true },
 };
 
 /* Compares row `row` of a batch with a pair of the corpus. */
@@ -336,7 +336,7 @@ TEST(little_is_padding) {
     batch out = { 0 };
     int64_t cells = 0;
     fill_corpus(&c, 20000, &no_shift, 0);
-    ck_assert(batches_new(&b, &c, &(batches_limits){ .tokens = 2000, .accum = 1 }, message));
+    ck_assert(batches_new(&b, &c, &(batches_limits){ .tokens = 2000 }, message));
     for (int64_t i = 0; i < b.n; i++) {
         ck_assert(batches_fill(&b, i, ids, &out));
         cells += out.B * (out.S + out.T);
@@ -421,38 +421,18 @@ TEST(shuffled_or_not) {
     batches_free(&b), corpus_free(&c);
 }
 
-TEST(updates_cover_an_epoch) {
-    corpus c;
-    batches b;
-    fill_corpus(&c, PAIRS, &no_shift, 0);
-    for (int64_t accum = 1; accum < 6; accum++) {
-        int64_t next = 0;
-        ck_assert(
-            batches_new(&b, &c, &(batches_limits){ .sentences = 100, .accum = accum }, message));
-        ck_assert_int_eq(b.n, 12);
-        for (int64_t u = 0; u < batches_updates(&b); u++) {
-            ck_assert_int_eq(u * accum, next);
-            next = batches_end(&b, u);
-            ck_assert(next - u * accum == accum || (next == b.n && next > u * accum));
-        }
-        ck_assert_int_eq(next, b.n);
-        batches_free(&b);
-    }
-    corpus_free(&c);
-}
-
 TEST(a_pair_that_no_batch_can_hold) {
     corpus c;
     batches b;
     new_corpus(&c, &no_shift, 50, 0);
     ck_assert(add_pair(&c, "abc", "abc", 1) && add_pair(&c, "abcdefghij", "abcdefghij", 9));
     ck_assert(corpus_seal(&c, message));
-    ck_assert(batches_new(&b, &c, &(batches_limits){ .tokens = 21, .accum = 1 }, message));
+    ck_assert(batches_new(&b, &c, &(batches_limits){ .tokens = 21 }, message));
     batches_free(&b);
-    ck_assert(!batches_new(&b, &c, &(batches_limits){ .tokens = 20, .accum = 1 }, message));
+    ck_assert(!batches_new(&b, &c, &(batches_limits){ .tokens = 20 }, message));
     assert_contains(message, "the pair of line 9 takes 21 tokens and a batch at most 20");
     corpus huge = { .pairs = INT64_C(1) << 32 };
-    ck_assert(!batches_new(&b, &huge, &(batches_limits){ .accum = 1 }, message));
+    ck_assert(!batches_new(&b, &huge, &(batches_limits){ .tokens = 0 }, message));
     ck_assert_str_eq(message, "more than 4294967295 pairs");
     corpus_free(&c);
 }

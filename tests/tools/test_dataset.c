@@ -20,11 +20,11 @@ static dataset_options of_files(void) {
                               .tokens = { wf_tokenizer_defaults(WF_WORDS),
                                           wf_tokenizer_defaults(WF_WORDS) },
                               .max_tokens = 4,
-                              .batches = { .sentences = 2, .accum = 2 } };
+                              .batches = { .sentences = 2 } };
 }
 
 static bool open_dataset(dataset *m, const dataset_options *o, char *why) {
-    return dataset_open(m, &source_pairs, &(source_options){ .pairs = *o }, NULL, why);
+    return dataset_open(m, &source_pairs, &(source_options){ .pairs = *o, .accum = 2 }, NULL, why);
 }
 
 static void make_files(void) {
@@ -49,6 +49,30 @@ TEST(held_pairs_keep_their_lines) {
     ck_assert_msg(open_dataset(&m, &o, message), "%s", message);
     ck_assert(m.valid.n == 3 && m.test.n == 3 && strcmp(m.valid.source[0], m.test.source[0]) != 0);
     dataset_free(&m);
+    remove_folder();
+}
+
+/* The updates of an epoch have all its batches. The last update may have fewer than the others. */
+TEST(updates_cover_an_epoch) {
+    make_files();
+    dataset_options o = of_files();
+    o.batches.sentences = 1;
+    for (int64_t accum = 1; accum < 6; accum++) {
+        dataset m;
+        batch b = { 0 };
+        int64_t parts = 0;
+        const source_options all = { .pairs = o, .accum = accum };
+        ck_assert_msg(dataset_open(&m, &source_pairs, &all, NULL, message), "%s", message);
+        ck_assert_int_eq(dataset_updates(&m), (3 + accum - 1) / accum);
+        for (int64_t step = 1; step <= dataset_updates(&m); step++) {
+            int64_t n = dataset_parts(&m, step);
+            ck_assert(n == accum || (parts + n == 3 && n > 0));
+            for (int64_t part = 0; part < n; part++) ck_assert(dataset_batch(&m, step, part, &b));
+            parts += n;
+        }
+        ck_assert_int_eq(parts, 3);
+        batch_free(&b), dataset_free(&m);
+    }
     remove_folder();
 }
 
@@ -174,7 +198,7 @@ TEST(made_sequences_come_in_batches) {
     batch b = { 0 };
     const char *text[2];
     int64_t B, S, T;
-    source_options o = { .numbers = { TASK_SORT, 3, 12, 7 }, .rows = 4, .held = 120 };
+    source_options o = { .numbers = { TASK_SORT, 3, 12, 7 }, .rows = 4, .held = 120, .accum = 1 };
     ck_assert(dataset_open(&m, &source_made, &o, NULL, message));
     ck_assert(dataset_updates(&m) == 0 && dataset_parts(&m, 9) == 1 && dataset_holds(&m));
     ck_assert(dataset_batch(&m, 9, 0, &b) && b.B == 4 && b.S <= 12 && b.T == b.S + 1);

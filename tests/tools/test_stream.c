@@ -127,7 +127,7 @@ TEST_ROWS(every_token_is_judged_once, 3) {
     int count[512] = { 0 };
     make_folder();
     fill_stream(&s, 300, 200 + _i, 61);
-    ck_assert(windows_new(&w, &s, 8, 5, 1, true, 1, message));
+    ck_assert(windows_new(&w, &s, 8, 5, true, 1, message));
     ck_assert_int_eq(w.n, (s.n - 1 + 7) / 8);
     count_places(&w, &b, count);
     for (int64_t i = 1; i < s.n; i++) ck_assert_int_eq(count[i], 1);
@@ -143,11 +143,9 @@ TEST(epochs_are_cut_and_shuffled) {
     int all[512] = { 0 };
     make_folder();
     fill_stream(&s, 300, 250, 61);
-    ck_assert(windows_new(&w, &s, 8, 3, 2, false, 7, message));
-    ck_assert(windows_new(&again, &s, 8, 3, 2, false, 7, message));
+    ck_assert(windows_new(&w, &s, 8, 3, false, 7, message));
+    ck_assert(windows_new(&again, &s, 8, 3, false, 7, message));
     ck_assert(w.n == (s.n - 1) / 8 - 1 && w.batches == w.n / 3);
-    ck_assert_int_eq(windows_updates(&w), (w.batches + 1) / 2);
-    ck_assert_int_eq(windows_end(&w, windows_updates(&w) - 1), w.batches);
     for (int epoch = 0; epoch < 60; epoch++) {
         int count[512] = { 0 }, learned = 0;
         windows_epoch(&w, epoch);
@@ -173,10 +171,10 @@ TEST(a_text_shorter_than_a_window_is_refused) {
     windows w;
     make_folder();
     fill_stream(&s, 300, 5, 9);
-    ck_assert(!windows_new(&w, &s, 8, 3, 1, false, 7, message));
+    ck_assert(!windows_new(&w, &s, 8, 3, false, 7, message));
     ck_assert_str_eq(message, "the text has only 7 tokens, and a training example takes 9 of them: "
                               "give more text, or a --max-len below 7");
-    ck_assert(windows_new(&w, &s, 6, 3, 1, false, 7, message) && w.n == 1 && w.rows == 1);
+    ck_assert(windows_new(&w, &s, 6, 3, false, 7, message) && w.n == 1 && w.rows == 1);
     windows_free(&w), stream_free(&s), remove_folder();
 }
 
@@ -189,12 +187,12 @@ static running_options of_text(void) {
                               .tokens = wf_tokenizer_defaults(WF_BYTES),
                               .window = 4,
                               .rows = 2,
-                              .accum = 1,
                               .seed = 3 };
 }
 
 static bool open_dataset(dataset *m, const running_options *o, char *why) {
-    return dataset_open(m, &source_running, &(source_options){ .running = *o }, NULL, why);
+    return dataset_open(m, &source_running, &(source_options){ .running = *o, .accum = 1 }, NULL,
+                        why);
 }
 
 #define TEN_LINES "aaaaaaaaa\nbbbbbbbbb\nccccccccc\n--\nddddddddd\neeeeeeeee\n"

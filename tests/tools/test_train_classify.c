@@ -34,7 +34,8 @@ static void open_lines(dataset *m, const char *train, int64_t most) {
                                           .json = "words",
                                           .shared = true,
                                           .max_tokens = most,
-                                          .batches = { .sentences = 8, .accum = 1 } } };
+                                          .batches = { .sentences = 8 } },
+                               .accum = 1 };
     ck_assert_msg(dataset_open(m, &source_classify, &o, NULL, message), "%s", message);
 }
 

@@ -32,12 +32,10 @@ static void open_spans(dataset *m, uint64_t seed) {
     const source_options o = { .running = { .text = "text",
                                             .eval_bytes = 4000,
                                             .json = "words",
-                                            .masks = true,
-                                            .spans = true,
                                             .window = WINDOW,
                                             .rows = ROWS,
-                                            .accum = 1,
-                                            .seed = seed } };
+                                            .seed = seed },
+                               .accum = 1 };
     ck_assert_msg(dataset_open(m, &source_spans, &o, NULL, message), "%s", message);
 }
 

@@ -152,7 +152,7 @@ static bool cut_into_batches(batches *b, char *message) {
 }
 
 bool batches_new(batches *b, const corpus *c, const batches_limits *limits, char *message) {
-    assert(limits->accum >= 1 && limits->sentences >= 0 && limits->tokens >= 0);
+    assert(limits->sentences >= 0 && limits->tokens >= 0);
     *b = (batches){ .corpus = c, .limits = *limits };
     if (c->pairs > UINT32_MAX) return refused(message, "more than %u pairs", (unsigned)UINT32_MAX);
     assert(c->index.data);
@@ -172,15 +172,6 @@ bool batches_new(batches *b, const corpus *c, const batches_limits *limits, char
 void batches_free(batches *b) {
     free(b->sorted), free(b->order), free(b->first), free(b->turn);
     *b = (batches){ 0 };
-}
-
-int64_t batches_updates(const batches *b) {
-    return (b->n + b->limits.accum - 1) / b->limits.accum;
-}
-
-int64_t batches_end(const batches *b, int64_t update) {
-    int64_t end = (update + 1) * b->limits.accum;
-    return end < b->n ? end : b->n;
 }
 
 int64_t batches_rows(const batches *b, int64_t i) {

@@ -6,13 +6,9 @@
  * All of it is a pure function of the corpus, the limits and (seed, epoch), so a training can
  * resume at any (epoch, batch). Each batch is padded to its own longest sentences.
  *
- * An update uses `accum` consecutive batches; the last update of an epoch may have fewer. Its
- * gradient is the sum over all of them, divided by the number of labels counted in all of them.
- *
  *     batches b;
  *     if (!batches_new(&b, &corpus, &limits, message)) ...
- *     for (batches_epoch(&b, epoch); u < batches_updates(&b); u++, ...)
- *         for (i = u * accum; i < batches_end(&b, u); i++) batches_fill(&b, i, ids, &batch); */
+ *     for (batches_epoch(&b, epoch); i < b.n; i++, ...) batches_fill(&b, i, ids, &batch); */
 #ifndef WEFT_TOOLS_DATA_BATCHES_H
 #define WEFT_TOOLS_DATA_BATCHES_H
 
@@ -24,8 +20,7 @@ typedef struct batches_limits {
     /* most cells B * (S + T), padding included, where S is the longest source and T the longest
      * target with its start (or end); 0: no limit */
     int64_t tokens;
-    int64_t accum; /* batches in an update, 1 or more */
-    bool shuffle;  /* false: batches go from short to long, in the same order in every epoch */
+    bool shuffle; /* false: batches go from short to long, in the same order in every epoch */
     uint64_t seed;
 } batches_limits;
 
@@ -47,9 +42,6 @@ void batches_free(batches *b);
 /* Arrange the batches of an epoch, 0 or more. */
 void batches_epoch(batches *b, int64_t epoch);
 
-int64_t batches_updates(const batches *b); /* of an epoch */
-/* the end of the update's batches */
-int64_t batches_end(const batches *b, int64_t update);
 int64_t batches_rows(const batches *b, int64_t i);              /* of batch i, 0..n-1 */
 int64_t batches_pair(const batches *b, int64_t i, int64_t row); /* in the corpus */
 

@@ -71,10 +71,10 @@ static int64_t count_windows(const windows *w) {
     return n < MANY ? n : n - 1;
 }
 
-bool windows_new(windows *w, const token_stream *of, int64_t T, int64_t rows, int64_t accum,
-                 bool whole, uint64_t seed, char *message) {
-    assert(T >= 1 && rows >= 1 && accum >= 1);
-    *w = (windows){ .of = of, .T = T, .rows = rows, .accum = accum, .whole = whole, .seed = seed };
+bool windows_new(windows *w, const token_stream *of, int64_t T, int64_t rows, bool whole,
+                 uint64_t seed, char *message) {
+    assert(T >= 1 && rows >= 1);
+    *w = (windows){ .of = of, .T = T, .rows = rows, .whole = whole, .seed = seed };
     w->n = count_windows(w);
     if (w->n < 1)
         return refused(message,
@@ -114,15 +114,6 @@ void windows_epoch(windows *w, int64_t epoch) {
         w->turn[i] = w->turn[k];
         w->turn[k] = turn;
     }
-}
-
-int64_t windows_updates(const windows *w) {
-    return (w->batches + w->accum - 1) / w->accum;
-}
-
-int64_t windows_end(const windows *w, int64_t update) {
-    int64_t end = (update + 1) * w->accum;
-    return end < w->batches ? end : w->batches;
 }
 
 /* The first token of a row of batch i; *n becomes the number of its tokens. */

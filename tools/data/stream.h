@@ -36,7 +36,7 @@ void stream_ids(const token_stream *s, int64_t from, int64_t n, int32_t *ids);
 
 typedef struct windows {
     const token_stream *of;
-    int64_t T, rows, accum; /* tokens in a window; windows in a batch; batches in an update */
+    int64_t T, rows; /* tokens in a window; windows in a batch */
     /* every token is used once, in order; the last window and the last batch may be short.
      * Otherwise windows are shuffled, and cut at another offset in every epoch */
     bool whole;
@@ -49,13 +49,11 @@ typedef struct windows {
 /* Cut a sealed stream, which must live longer than w, and arrange epoch 0. If there are fewer
  * windows than rows, batches have fewer rows. False: the text is shorter than a window, or out of
  * memory. */
-bool windows_new(windows *w, const token_stream *of, int64_t T, int64_t rows, int64_t accum,
-                 bool whole, uint64_t seed, char *message);
+bool windows_new(windows *w, const token_stream *of, int64_t T, int64_t rows, bool whole,
+                 uint64_t seed, char *message);
 void windows_free(windows *w);
 /* Arrange the windows of an epoch, 0 or more. */
 void windows_epoch(windows *w, int64_t epoch);
-int64_t windows_updates(const windows *w);             /* of an epoch */
-int64_t windows_end(const windows *w, int64_t update); /* the end of the update's batches */
 /* Write the tokens of row `row` of batch i, at most T, into ids. Returns how many there are. */
 int64_t windows_tokens(const windows *w, int64_t i, int64_t row, int32_t *ids);
 /* The number of rows of batch i. */

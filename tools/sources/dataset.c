@@ -34,7 +34,8 @@ const source_kind *source_of_word(int word) {
 
 bool dataset_open(dataset *m, const source_kind *kind, const source_options *o, const wf_file *f,
                   char *message) {
-    *m = (dataset){ .kind = kind, .accum = 1, .epoch = -1 };
+    assert(o->accum >= 1);
+    *m = (dataset){ .kind = kind, .accum = o->accum, .epoch = -1 };
     m->longer = wf_decode_defaults().max_len_b;
     if (!kind->open(m, o, f, message)) return false;
     for (int side = 0; dataset_is_text(m) && side < 2; side++)

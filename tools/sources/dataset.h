@@ -127,10 +127,7 @@ typedef struct running_options {
     const char *marker;           /* a line that ends a document */
     wf_tokenizer_options tokens;  /* options for learning a vocabulary */
     const char *json, *end_token; /* a tokenizer.json instead, and its token that ends a document */
-    /* tokens are hidden; the tokens that the tokenizer puts around a line stand around a window */
-    bool masks;
-    bool spans;                  /* with masks: spans are taken out */
-    int64_t window, rows, accum; /* tokens in a window; windows in a batch; batches in an update */
+    int64_t window, rows;         /* tokens in a window; windows in a batch */
     uint64_t seed;
     dataset_follower follow;
 } running_options;
@@ -139,6 +136,7 @@ typedef struct running_options {
 typedef struct source_options {
     task numbers;
     int64_t rows, held; /* for generated sequences: how many in a batch; how many held out */
+    int64_t accum;      /* batches in an update; the last update of an epoch may have fewer */
     dataset_options pairs;
     running_options running;
 } source_options;

@@ -293,7 +293,7 @@ static bool read_holdout(holdout *h, pair_lines *p, char *message) {
 }
 
 static bool order_holdout(holdout *h, char *message) {
-    batches_limits limits = { .sentences = 64, .accum = 1 };
+    batches_limits limits = { .sentences = 64 };
     return batches_new(&h->order, &h->corpus, &limits, message);
 }
 
@@ -359,7 +359,6 @@ bool open_pairs(dataset *m, const source_options *o, const wf_file *f, char *mes
     if (ok && own.text_task < 0 && !m->valid.order.n)
         m->unheld = "--valid FILE gives pairs to validate with; without them no best weights "
                     "are kept";
-    m->accum = own.batches.accum;
     m->tokens = m->kind->encoder ? 0 : m->train.pairs + m->train.total[1];
     close_origin(&from);
     return ok;

@@ -77,12 +77,12 @@ static int next_part(void *from, const char **text, size_t *bytes) {
     return -1;
 }
 
-static wf_tokenizer *learn(origin *from, char *message) {
+static wf_tokenizer *learn(const dataset *m, origin *from, char *message) {
     const running_options *o = from->options;
     char why[WF_MESSAGE];
     part_reader r = { .failure = "" };
-    if (o->spans) return span_tokenizer_open(o->json, message);
-    if (o->masks) return mask_tokenizer_open(o->json, message);
+    if (m->kind->spans) return span_tokenizer_open(o->json, message);
+    if (m->kind->masks) return mask_tokenizer_open(o->json, message);
     if (o->json) return json_tokenizer_open(o->json, o->end_token, message);
     documents_start(&r.text, &from->text, 0, from->stop, o->marker);
     wf_tokenizer *t = wf_tokenizer_learn(&o->tokens, next_part, &r, why);
@@ -126,9 +126,9 @@ static bool take_spans(dataset *m, const running_options *o, char *message) {
 
 static bool open_tokenizer(dataset *m, origin *from, const wf_file *f, char *message) {
     if (f && !tokenizers_open(m->tokenizer, f, message)) return false;
-    if (!f) m->tokenizer[0] = m->tokenizer[1] = learn(from, message);
-    if (from->options->spans) return m->tokenizer[0] && take_spans(m, from->options, message);
-    if (from->options->masks) return m->tokenizer[0] && take_mask(m, message);
+    if (!f) m->tokenizer[0] = m->tokenizer[1] = learn(m, from, message);
+    if (m->kind->spans) return m->tokenizer[0] && take_spans(m, from->options, message);
+    if (m->kind->masks) return m->tokenizer[0] && take_mask(m, message);
     /* a text begins after an end token, so the end token is also the start token */
     int32_t end = wf_tokenizer_special(m->tokenizer[0], WF_END_ID);
     m->ids = (batch_ids){ .start = end, .end = end };
@@ -230,10 +230,10 @@ static bool is_text(const dataset *m, const running_options *o, char *message) {
 
 static bool open_windows(dataset *m, const running_options *o, char *message) {
     const token_stream *s = m->stream;
-    return windows_new(&m->windows[LEARNED], &s[LEARNED], o->window, o->rows, o->accum, false,
-                       o->seed, message) &&
+    return windows_new(&m->windows[LEARNED], &s[LEARNED], o->window, o->rows, false, o->seed,
+                       message) &&
            (!s[HELD].bytes ||
-            windows_new(&m->windows[HELD], &s[HELD], o->window, o->rows, 1, true, 0, message));
+            windows_new(&m->windows[HELD], &s[HELD], o->window, o->rows, true, 0, message));
 }
 
 /* ---- the whole ------------------------------------------------------------------------------- */
@@ -255,8 +255,7 @@ bool open_running(dataset *m, const source_options *o, const wf_file *f, char *m
     if (ok && own.eval_bytes && !m->stream[HELD].bytes)
         m->unheld = "a text is parted between lines, and the last is too long; --text-eval gives "
                     "another text; without it no best weights are kept";
-    m->accum = own.accum;
-    m->tokens = own.masks ? 0 : m->stream[LEARNED].n;
+    m->tokens = m->kind->masks ? 0 : m->stream[LEARNED].n;
     spool_close(&from.text), spool_close(&from.eval);
     return ok;
 }

@@ -67,7 +67,6 @@ static dataset_options pairs_of(settings *set) {
         .max_tokens = set->data.max_len,
         .batches = { .sentences = set->data.batch_size,
                      .tokens = set->data.max_tokens,
-                     .accum = set->data.accum,
                      .shuffle = true,
                      .seed = (uint64_t)set->recipe.seed },
         .follow = settings_follower(set),
@@ -86,11 +85,8 @@ static running_options running_text_of(settings *set) {
                               .tokens = settings_tokens(set, 0),
                               .json = set->data.tokenizer_json,
                               .end_token = set->data.end_token,
-                              .masks = settings_masks(set),
-                              .spans = settings_spans(set),
                               .window = set->data.max_len - (settings_masks(set) ? AROUND : 0),
                               .rows = most,
-                              .accum = set->data.accum,
                               .seed = (uint64_t)set->recipe.seed,
                               .follow = settings_follower(set) };
 }
@@ -101,6 +97,7 @@ source_options settings_source(settings *set) {
                      (uint64_t)set->recipe.seed },
         .rows = set->data.batch_size,
         .held = set->data.valid_size,
+        .accum = set->data.accum,
         .pairs = pairs_of(set),
         .running = running_text_of(set),
     };
