@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/cli/refused.h"
 #include "tools/data/language.h"
-#include "tools/data/refused.h"
 
 static bool is_space(char c) {
     return c == ' ' || c == '\t' || c == '\v' || c == '\f';

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "core/base/memory.h"
-#include "tools/data/refused.h"
+#include "tools/cli/refused.h"
 
 /* ---- lines ----------------------------------------------------------------------------------- */
 

@@ -16,6 +16,7 @@
 #include "tools/cli/options/options.h"
 
 #include "core/file.h"
+#include "tools/cli/refused.h"
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
@@ -138,15 +139,13 @@ bool output_writable(const char *path, bool in_place, char *message) {
     char folder[PATH_SIZE] = "";
     if (named) output_folder(target, folder);
     if (named && stat(folder, &s) != 0 && errno == ENOENT)
-        snprintf(message, 256,
-                 "%.80s can't be written: there is no folder %.80s (mkdir -p makes it)", path,
-                 folder);
-    else if (named && strcmp(path, target) != 0)
-        snprintf(message, 256, "%.80s, which leads to %.80s, can't be written: %s", path, target,
-                 reason);
-    else
-        snprintf(message, 256, "%.150s can't be written: %s", path, reason);
-    return false;
+        return refused(message,
+                       "%.80s can't be written: there is no folder %.80s (mkdir -p makes it)", path,
+                       folder);
+    if (named && strcmp(path, target) != 0)
+        return refused(message, "%.80s, which leads to %.80s, can't be written: %s", path, target,
+                       reason);
+    return refused(message, "%.150s can't be written: %s", path, reason);
 }
 
 /* ---- folders --------------------------------------------------------------------------------- */
@@ -282,8 +281,7 @@ static void discard(int place) {
 }
 
 static bool fail_with(const char *path, char *message) {
-    snprintf(message, 256, "%.150s could not be written: %s", path, strerror(errno));
-    return false;
+    return refused(message, "%.150s could not be written: %s", path, strerror(errno));
 }
 
 bool output_open(output *o, const char *path, char *message) {
@@ -401,28 +399,22 @@ bool output_lock(const char *path, char *message) {
     opened[place].there = lock_file(opened[place].temporary) >= 0;
     if (opened[place].there) return true;
     if (errno == EWOULDBLOCK)
-        snprintf(message, 256,
-                 "%.150s is being written by another run: wait for its end, or name "
-                 "another file",
-                 path);
-    else if (errno == EEXIST)
-        snprintf(message, 256, "%.150s.lock is in the way: it is no lock of a run", path);
-    else
-        snprintf(message, 256, "%.150s.lock could not be made: %s", path, strerror(errno));
-    return false;
+        return refused(message,
+                       "%.150s is being written by another run: wait for its end, or name "
+                       "another file",
+                       path);
+    if (errno == EEXIST)
+        return refused(message, "%.150s.lock is in the way: it is no lock of a run", path);
+    return refused(message, "%.150s.lock could not be made: %s", path, strerror(errno));
 }
 
 /* The lock ends with the process, and leaves nothing in the folder. */
 bool output_lock_folder(const char *folder, char *message) {
     int file, locked;
     RETRY(file, open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (file < 0) {
-        snprintf(message, 256, "%.150s can't be opened: %s", folder, strerror(errno));
-        return false;
-    }
+    if (file < 0) return refused(message, "%.150s can't be opened: %s", folder, strerror(errno));
     RETRY(locked, flock(file, LOCK_EX | LOCK_NB));
     if (locked == 0 || errno != EWOULDBLOCK) return true;
     close(file);
-    snprintf(message, 256, "%.150s is being written by another run: wait for its end", folder);
-    return false;
+    return refused(message, "%.150s is being written by another run: wait for its end", folder);
 }

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "core/base/random.h"
-#include "refused.h"
+#include "tools/cli/refused.h"
 
 enum { SOURCE, TARGET };
 enum { OF_PAIRS, OF_BATCHES }; /* the shuffles; each has random numbers of its own */

@@ -7,15 +7,10 @@
 #include <string.h>
 
 #include "core/op.h"
-#include "refused.h"
 #include "tools/alignment/line_words.h"
+#include "tools/cli/refused.h"
 
 enum { IN_MEMORY = 64 << 20 };
-
-static bool out_of_memory(char *message) {
-    snprintf(message, WF_MESSAGE, "out of memory");
-    return false;
-}
 
 bool corpus_new(corpus *c, const text_encoder encoder[2], const corpus_limits *limits,
                 char *message) {
@@ -31,7 +26,7 @@ bool corpus_new(corpus *c, const text_encoder encoder[2], const corpus_limits *l
         c->word[i] = calloc((size_t)limits->tokens[i], sizeof *c->word[i]);
         if (c->line[i] && c->word[i]) continue;
         corpus_free(c);
-        return out_of_memory(message);
+        return refused(message, "out of memory");
     }
     return true;
 }
@@ -114,14 +109,12 @@ bool corpus_seal(corpus *c, char *message) {
         return store_seal(&c->tokens, message) && store_seal(&c->index, message) &&
                link_store_seal(&c->links, message);
     if (c->too_long)
-        snprintf(message, WF_MESSAGE,
-                 "each of the %lld pairs has more than %lld source or %lld target tokens: raise "
-                 "--max-len",
-                 (long long)c->too_long, (long long)c->limits.tokens[0],
-                 (long long)c->limits.tokens[1]);
-    else
-        snprintf(message, WF_MESSAGE, "there are no pairs");
-    return false;
+        return refused(
+            message,
+            "each of the %lld pairs has more than %lld source or %lld target tokens: raise "
+            "--max-len",
+            (long long)c->too_long, (long long)c->limits.tokens[0], (long long)c->limits.tokens[1]);
+    return refused(message, "there are no pairs");
 }
 
 /* Turns the last pair's links between words into links between tokens. */

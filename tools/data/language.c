@@ -9,7 +9,7 @@
 
 #include "core/base/utf8.h"
 #include "lines.h"
-#include "refused.h"
+#include "tools/cli/refused.h"
 
 static const char *const side_names[] = { "source", "target" };
 
@@ -133,9 +133,8 @@ static const char *nearest_language(const wf_tokenizer *t, const char *name) {
 
 static bool unknown_language(const wf_tokenizer *t, const char *name, char *message) {
     const char *nearest = nearest_language(t, name);
-    snprintf(message, WF_MESSAGE, "its vocabulary has no piece for the language '%.64s'%s%.64s",
-             name, nearest ? "; the nearest is " : "", nearest ? nearest : "");
-    return false;
+    return refused(message, "its vocabulary has no piece for the language '%.64s'%s%.64s", name,
+                   nearest ? "; the nearest is " : "", nearest ? nearest : "");
 }
 
 static bool choose_target(language *l, const char *name, int32_t *forced, char *message) {

@@ -1,5 +1,6 @@
 /* tools/data/lines.c - reads lines from a stream, and the token ids in them. See lines.h. */
 #include "lines.h"
+#include "tools/cli/refused.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -97,12 +98,12 @@ int64_t parse_ids(const char *line, int64_t vocab, int64_t most, int32_t *ids, c
         int length = (int)strcspn(at, " \t");
         long long id = strtoll(at, &end, 10);
         if (end != at + length) {
-            snprintf(message, 256, "'%.*s' is not a token id", length < 40 ? length : 40, at);
+            refused(message, "'%.*s' is not a token id", length < 40 ? length : 40, at);
             return -1;
         }
         if (id < 0 || id >= vocab) {
-            snprintf(message, 256, "token id %.*s is outside 0..%lld", length < 40 ? length : 40,
-                     at, (long long)vocab - 1);
+            refused(message, "token id %.*s is outside 0..%lld", length < 40 ? length : 40, at,
+                    (long long)vocab - 1);
             return -1;
         }
         if (n < most) ids[n] = (int32_t)id;

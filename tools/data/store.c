@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "core/op.h"
-#include "refused.h"
+#include "tools/cli/refused.h"
 
 enum { SMALLEST = 4096 };
 
@@ -21,9 +21,8 @@ static const char *folder(void) {
 }
 
 static bool failed(const char *what, char *message) {
-    snprintf(message, WF_MESSAGE, "%s in %s: %s; TMPDIR names another folder", what, folder(),
-             strerror(errno));
-    return false;
+    return refused(message, "%s in %s: %s; TMPDIR names another folder", what, folder(),
+                   strerror(errno));
 }
 
 static bool open_file(store *s, char *message) {

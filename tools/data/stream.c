@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "core/base/random.h"
-#include "refused.h"
+#include "tools/cli/refused.h"
 
 enum { IN_MEMORY = 64 << 20, BUFFER = 1024 };
 

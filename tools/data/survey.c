@@ -7,6 +7,7 @@
 
 #include "core/base/random.h"
 #include "core/base/utf8.h"
+#include "tools/cli/refused.h"
 
 /* ---- different words ------------------------------------------------------------------------- */
 
@@ -58,10 +59,7 @@ static bool note_pair(survey *s, const pair_lines *p, char *message) {
     if (s->pairs == s->capacity) {
         int64_t capacity = s->capacity ? 2 * s->capacity : 1024;
         uint64_t *hashes = realloc(s->hashes, (size_t)capacity * sizeof *hashes);
-        if (!hashes) {
-            snprintf(message, 256, "out of memory");
-            return false;
-        }
+        if (!hashes) return refused(message, "out of memory");
         s->hashes = hashes;
         s->capacity = capacity;
     }

@@ -7,13 +7,9 @@
 #include <string.h>
 
 #include "models/decode.h"
+#include "tools/cli/refused.h"
 
 enum { LINE_TOKENS = 5, OUTPUT_TOKENS = 16 };
-
-static bool no_memory(char *message) {
-    snprintf(message, WF_MESSAGE, "out of memory");
-    return false;
-}
 
 /* ---- a model's line and output --------------------------------------------------------------- */
 
@@ -81,7 +77,7 @@ static bool fill_batch(example *e, const char *source, const char *target, int32
                            : decode(m, n_src, src, tgt, greedy, message);
     if (n_tgt < 0) return false;
     if (!batch_shape(&e->batch, 1, n_src, n_tgt + 1) || !keep_texts(e, n_src, src, n_tgt, tgt))
-        return no_memory(message);
+        return refused(message, "out of memory");
     batch_ids ids = { m->start_id, m->end_id, m->end_id };
     batch_row(&e->batch, 0, ids, n_src, src, n_tgt, tgt);
     return true;
@@ -94,7 +90,8 @@ static bool open_model(example *e, const wf_file *f, const char *source, const c
     if (f && !language_open(&e->language, f, m, message)) return false;
     int32_t *src = calloc((size_t)m->max_len + LINE_TOKENS, sizeof *src);
     int32_t *tgt = calloc((size_t)m->max_len + OUTPUT_TOKENS, sizeof *tgt);
-    bool ok = src && tgt ? fill_batch(e, source, target, src, tgt, message) : no_memory(message);
+    bool ok = src && tgt ? fill_batch(e, source, target, src, tgt, message)
+                         : refused(message, "out of memory");
     free(src);
     free(tgt);
     return ok;

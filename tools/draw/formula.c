@@ -13,6 +13,7 @@
 #include "ops/ops_internal.h"
 
 #include "core/file.h"
+#include "tools/cli/refused.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -373,11 +374,8 @@ bool formula_subject(subject *s, const char *formula, const leaf_text *leaves, i
                      char *message) {
     *s = (subject){ .is_formula = true };
     snprintf(s->title, sizeof s->title, "%.150s", formula);
-    if (strlen(formula) > LONGEST_FORMULA) {
-        snprintf(message, WF_MESSAGE, "--formula: it is longer than %d characters",
-                 LONGEST_FORMULA);
-        return false;
-    }
+    if (strlen(formula) > LONGEST_FORMULA)
+        return refused(message, "--formula: it is longer than %d characters", LONGEST_FORMULA);
     s->graph = wf_graph_new(&(wf_graph_options){ .real = WF_F64, .seed = 1 });
     parser p = { .g = s->graph,
                  .text = formula,

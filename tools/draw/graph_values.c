@@ -9,12 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/cli/refused.h"
 #include "tools/cli/terminal.h"
-
-static bool explain(char *message, const char *why) {
-    snprintf(message, WF_MESSAGE, "%s", why);
-    return false;
-}
 
 /* ---- what is recorded ------------------------------------------------------------------------ */
 
@@ -31,12 +27,12 @@ static bool find_nodes(graph_values *v, const subject *s, char *message) {
         if (needed[id] && wf_node(s->graph, id)->kind != WF_CONSTANT)
             v->node[v->n++] = wf_node(s->graph, id);
     free(needed);
-    if (!room) return explain(message, "out of memory");
+    if (!room) return refused(message, "out of memory");
     if (v->n <= MOST_VALUED) return true;
-    snprintf(message, WF_MESSAGE,
-             "--values: the graph has %d nodes, and %d can be looked at; --step walks through them",
-             v->n, MOST_VALUED);
-    return false;
+    return refused(
+        message,
+        "--values: the graph has %d nodes, and %d can be looked at; --step walks through them",
+        v->n, MOST_VALUED);
 }
 
 /* Ids have no gradient. */
@@ -52,7 +48,7 @@ static bool record_gradients(graph_values *v, char *message) {
     bool room = of && dx;
     free(of);
     free(dx);
-    return room || explain(message, "out of memory");
+    return room || refused(message, "out of memory");
 }
 
 static void record_second(graph_values *v) {
@@ -96,7 +92,7 @@ static void record_shares_of(graph_values *v, int consumer) {
 
 static bool record_shares(graph_values *v, char *message) {
     v->share = calloc((size_t)v->n * WF_MAX_OPERANDS + 1, sizeof *v->share);
-    if (!v->share) return explain(message, "out of memory");
+    if (!v->share) return refused(message, "out of memory");
     for (int i = 0; i < v->n; i++) record_shares_of(v, i);
     return true;
 }
@@ -106,7 +102,7 @@ static bool record_shares(graph_values *v, char *message) {
 static bool fetch_all(graph_values *v, const subject *s, const example *e, char *message) {
     wf_tensor **wanted = calloc(3 * (size_t)v->n + (size_t)v->n_shares + 2, sizeof *wanted);
     int n = 0;
-    if (!wanted) return explain(message, "out of memory");
+    if (!wanted) return refused(message, "out of memory");
     wanted[n++] = s->result;
     wanted[n++] = v->loss;
     for (int i = 0; i < v->n; i++) {
@@ -141,10 +137,10 @@ bool graph_values_new(graph_values *v, const subject *s, const example *e, bool 
     if (gradient && !record_gradients(v, message)) return false;
     if (second) record_second(v);
     if (gradient && !record_shares(v, message)) return false;
-    if (!wf_ok(s->graph)) return explain(message, wf_error(s->graph));
+    if (!wf_ok(s->graph)) return refused(message, "%s", wf_error(s->graph));
     if (!fetch_all(v, s, e, message)) return false;
     sort_shares(v);
-    return !v->list.failed || explain(message, "out of memory");
+    return !v->list.failed || refused(message, "out of memory");
 }
 
 void graph_values_free(graph_values *v) {
@@ -174,7 +170,7 @@ char *graph_values_dot(const graph_values *v, const subject *s, wf_dot_options o
     options.valued = v->list.plan;
     const int n_fetch = v->loss == s->result ? 1 : 2;
     char *text = rows ? wf_dot(fetch, n_fetch, &options, message) : NULL;
-    if (!rows) explain(message, "out of memory");
+    if (!rows) refused(message, "out of memory");
     free(rows);
     return text;
 }

@@ -2,6 +2,7 @@
 #include "node_values.h"
 #include "core/graph_internal.h"
 #include "core/run_internal.h"
+#include "tools/cli/refused.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -71,11 +72,6 @@ static void order(node_list *l, const wf_graph *g, const bool *needed) {
     for (int id = 0; id < wf_node_count(g); id++) place_node(l, wf_node(g, id), needed);
 }
 
-static bool explain(char *message, const char *why) {
-    snprintf(message, WF_MESSAGE, "%s", *why ? why : "out of memory");
-    return false;
-}
-
 bool node_list_new(node_list *l, wf_tensor *const *wanted, int n, const example *e, char *message) {
     wf_graph *g = wanted[0]->graph;
     size_t total = (size_t)wf_node_count(g) + 1;
@@ -90,7 +86,8 @@ bool node_list_new(node_list *l, wf_tensor *const *wanted, int n, const example 
     if (ok)
         order(l, g, needed);
     else
-        explain(message, l->plan ? wf_plan_error(l->plan) : "");
+        refused(message, "%s",
+                l->plan && *wf_plan_error(l->plan) ? wf_plan_error(l->plan) : "out of memory");
     free(needed);
     return ok;
 }
@@ -100,10 +97,7 @@ bool node_list_of(node_list *l, const subject *s, const example *e, char *messag
     int most = s->n + 2, n = s->n;
     for (int k = 0; m && k < m->n_maps; k++) most += (int)m->maps[k].layers;
     wf_tensor **wanted = calloc((size_t)most, sizeof *wanted);
-    if (!wanted) {
-        snprintf(message, WF_MESSAGE, "out of memory");
-        return false;
-    }
+    if (!wanted) return refused(message, "out of memory");
     memcpy(wanted, s->fetch, (size_t)s->n * sizeof *wanted);
     if (m) {
         wanted[n++] = m->token_log_probs;

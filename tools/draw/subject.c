@@ -12,6 +12,7 @@
 #include "models/language_model.h"
 #include "models/transformer.h"
 #include "nn/layers_internal.h"
+#include "tools/cli/refused.h"
 
 /* ---- one attention, as textbooks draw it ----------------------------------------------------- */
 
@@ -147,11 +148,6 @@ static wf_tensor *record_decoder_layer(wf_graph *g, const layer_form *f) {
 
 /* ---- all of them ----------------------------------------------------------------------------- */
 
-static bool no_memory(char *message) {
-    snprintf(message, WF_MESSAGE, "out of memory");
-    return false;
-}
-
 bool says_no_memory(const char *message) {
     return strstr(message, "out of memory") != NULL;
 }
@@ -179,7 +175,7 @@ bool subject_fetch(subject *s, wf_tensor *result, bool backward, char *message) 
         if (backward) wf_grad(s->fetch[0], params, n, s->fetch + 1);
     }
     free(params);
-    return room || no_memory(message);
+    return room || refused(message, "out of memory");
 }
 
 static void entitle(subject *s, const char *what, const wf_block_options *c) {
@@ -251,10 +247,7 @@ static bool open_part(subject *s, subject_kind kind, const wf_block_options *c, 
     layer_form form = { .sizes = *c };
     if (!read_form(&form, f, message)) return false;
     const char *title = parts[kind].titles[form.stacks];
-    if (!title) {
-        snprintf(message, WF_MESSAGE, "%s", parts[kind].missing);
-        return false;
-    }
+    if (!title) return refused(message, "%s", parts[kind].missing);
     entitle(s, title, c);
     s->graph = wf_graph_new(&(wf_graph_options){ .seed = 1 });
     wf_tensor *y = parts[kind].record(s->graph, &form);

@@ -8,13 +8,9 @@
 #include "core/op.h"
 #include "embed.h"
 #include "ops/ops.h"
+#include "tools/cli/refused.h"
 
 enum { MOST_QUERIES = 1 << 20 };
-
-static bool tell(char *message, const char *why) {
-    snprintf(message, WF_MESSAGE, "%.255s", why);
-    return false;
-}
 
 /* Writes the vector divided by its length, but not by less than 1e-12. */
 static void to_unit(float *to, const float *from, int64_t n) {
@@ -55,14 +51,14 @@ bool collection_open(collection *c, wf_pool *pool, char *message) {
     c->cosines = wf_gemm(c->query, rows, NULL, WF_TRANSPOSE_B); /* [B,N] */
     bool ok = wf_ok(g) && wf_pack_weights(g, WF_PANELS, message);
     ok = ok && wf_write(rows, c->vectors, (size_t)(c->n * c->width) * sizeof *c->vectors);
-    if (!ok) return tell(message, *wf_error(g) ? wf_error(g) : "out of memory");
+    if (!ok) return refused(message, "%s", *wf_error(g) ? wf_error(g) : "out of memory");
     const wf_plan_options o = {
         .fetch = &c->cosines, .n_fetch = 1, .feed = &c->query, .n_feed = 1, .pool = pool
     };
     free(c->vectors);
     c->vectors = NULL;
     c->plan = wf_plan_new(g, &o);
-    return wf_plan_ok(c->plan) || tell(message, wf_plan_error(c->plan));
+    return wf_plan_ok(c->plan) || refused(message, "%s", wf_plan_error(c->plan));
 }
 
 void collection_close(collection *c) {
@@ -94,12 +90,12 @@ int64_t collection_search(collection *c, int64_t n, const float *vectors, int64_
     float *unit = malloc(bytes + 1), *all = malloc((size_t)c->n * sizeof *all + 1);
     bool ok = unit && all;
     int64_t found = 0;
-    if (!ok) tell(message, "out of memory");
+    if (!ok) refused(message, "out of memory");
     for (int64_t i = 0; ok && i < n; i++) {
         to_unit(unit, vectors + i * c->width, c->width);
         ok = wf_bind(c->plan, "B", 1) && wf_feed(c->plan, c->query, unit, bytes) &&
              wf_run(c->plan) && wf_fetch(c->plan, c->cosines, all, (size_t)c->n * sizeof *all);
-        if (!ok) tell(message, wf_plan_error(c->plan));
+        if (!ok) refused(message, "%s", wf_plan_error(c->plan));
         found = 0;
         for (int64_t k = 0; ok && k < c->n; k++)
             found = insert(k, all[k], found, top, nearest + i * top, cosines + i * top);

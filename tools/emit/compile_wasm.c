@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "tools/data/refused.h"
+#include "tools/cli/refused.h"
 
 enum { NO_PROGRAM = 127 };
 

@@ -8,8 +8,8 @@
 #include "models/choices.h"
 #include "models/generation.h"
 #include "models/model_internal.h"
+#include "tools/cli/refused.h"
 #include "tools/data/language.h"
-#include "tools/data/refused.h"
 #include "tools/generate/usual_search.h"
 
 enum { ROOM_OF_IDS = 10, ROOM_OF_RUNNING_TEXT = 200 };

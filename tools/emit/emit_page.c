@@ -17,8 +17,8 @@
 #include <string.h>
 
 #include "compile_wasm.h"
+#include "tools/cli/refused.h"
 #include "tools/data/language.h"
-#include "tools/data/refused.h"
 #include "tools/page/page.h"
 
 extern const char *const plain_page_text[];

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "models/model_internal.h"
-#include "tools/data/refused.h"
+#include "tools/cli/refused.h"
 #include "tools/sources/tasks.h"
 #include "tools/train/settings/settings_file.h"
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/cli/refused.h"
 #include "tools/draw/svg.h"
 #include "tools/draw/text_map.h"
 
@@ -18,10 +19,8 @@ static const wf_attention_map *pictured(const attention *a) {
 bool attention_new(attention *a, wf_model *m, const language *l, wf_pool *pool, char *message) {
     *a = (attention){ m, l, wf_model_plan(m, WF_PLAN_ATTENTION, pool), .tgt = NULL };
     a->tgt = calloc((size_t)m->max_len + 1, sizeof *a->tgt);
-    if (m->n_maps == 0 || pictured(a)->layers == 0) {
-        snprintf(message, 256, "it has no layers, so no attention to show");
-        return false;
-    }
+    if (m->n_maps == 0 || pictured(a)->layers == 0)
+        return refused(message, "it has no layers, so no attention to show");
     if (!wf_plan_ok(a->plan))
         snprintf(message, 256, "%s", wf_plan_error(a->plan));
     else if (!a->tgt)

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "tools/cli/output.h"
-#include "tools/data/refused.h"
+#include "tools/cli/refused.h"
 #include "tools/draw/svg.h"
 
 static bool grow(series *s) {

@@ -9,6 +9,7 @@
 #include "arena_json.h"
 #include "tools/cli/output.h"
 #include "tools/cli/profile.h"
+#include "tools/cli/refused.h"
 #include "tools/page/page.h"
 
 enum { MOST_POINTS = 2000 }; /* most points of a curve in the page */
@@ -130,6 +131,5 @@ bool run_page_write(const run_page *p, const char *path, char *message) {
     bool composed = page_end(&whole) || ferror(o.stream);
     if (composed) return output_close(&o, message);
     output_discard(&o);
-    snprintf(message, 256, "%.150s could not be written: out of memory", path);
-    return false;
+    return refused(message, "%.150s could not be written: out of memory", path);
 }

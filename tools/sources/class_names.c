@@ -6,7 +6,7 @@
 
 #include "core/op.h"
 #include "models/model_internal.h"
-#include "tools/data/refused.h"
+#include "tools/cli/refused.h"
 
 static bool is_number(const char *name, size_t n) {
     return n && strspn(name, "0123456789") >= n;

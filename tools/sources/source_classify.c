@@ -4,7 +4,7 @@
  * Lines are read, held out and cut into batches as pairs are: a label is a target of one token, its
  * number among all labels. A line that is too long is cut, as `embed` cuts it. */
 #include "dataset.h"
-#include "tools/data/refused.h"
+#include "tools/cli/refused.h"
 
 /* Encodes a line, and cuts it to the capacity. */
 static int64_t encode_line(void *user, const char *line, size_t bytes, int32_t *ids,

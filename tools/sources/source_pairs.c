@@ -14,14 +14,10 @@
 #include "spm_file.h"
 #include "text_tasks.h"
 #include "tools/cli/numbers.h"
+#include "tools/cli/refused.h"
 #include "tools/data/language.h"
-#include "tools/data/refused.h"
 
 enum { TASK_PAIRS = 100000 };
-
-static bool out_of_memory(char *message) {
-    return refused(message, "out of memory");
-}
 
 /* ---- pairs ----------------------------------------------------------------------------------- */
 
@@ -287,7 +283,7 @@ static bool read_holdout(holdout *h, pair_lines *p, char *message) {
     while (pairs_next(p, message)) {
         if (!corpus_take(&h->corpus, p, message)) return false;
         if (h->corpus.pairs > h->n && !keep_line(h, p->text, p->bytes))
-            return out_of_memory(message);
+            return refused(message, "out of memory");
     }
     return !p->failed && corpus_seal(&h->corpus, message);
 }

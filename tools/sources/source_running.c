@@ -12,10 +12,10 @@
 #include "models/text_internal.h"
 #include "spm_file.h"
 #include "tools/cli/numbers.h"
+#include "tools/cli/refused.h"
 #include "tools/data/documents.h"
 #include "tools/data/language.h"
 #include "tools/data/lines.h"
-#include "tools/data/refused.h"
 
 enum { LEAST_SHARE = 10 }; /* at most 1 / LEAST_SHARE of the text is held out */
 enum { MOST_IDS = 2 * LONGEST_PART };

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "core/op.h"
-#include "tools/data/refused.h"
+#include "tools/cli/refused.h"
 #include "tools/data/spool.h"
 
 static const char *const specials[WF_SPECIAL_IDS] = { "<pad>", "<unk>", "<s>", "</s>" };
@@ -62,14 +62,14 @@ static wf_tokenizer *make_own(const wf_sentencepiece_options *own, bool source, 
     wf_sentencepiece_options o = *own;
     bool padding = ids == SPM_PADDING_STARTS;
     if (!padding && o.special[WF_END_ID] < 0) {
-        snprintf(message, WF_MESSAGE,
-                 "Marian needs an id of the end: train it with --eos_id=0 --unk_id=1 --bos_id=-1");
+        refused(message,
+                "Marian needs an id of the end: train it with --eos_id=0 --unk_id=1 --bos_id=-1");
         return NULL;
     }
     if (padding && (o.special[WF_PAD_ID] < 0 || o.special[WF_END_ID] < 0)) {
-        snprintf(message, WF_MESSAGE,
-                 "T5 needs ids of padding and of the end: train it with --pad_id=0 --eos_id=1 "
-                 "--unk_id=2 --bos_id=-1");
+        refused(message,
+                "T5 needs ids of padding and of the end: train it with --pad_id=0 --eos_id=1 "
+                "--unk_id=2 --bos_id=-1");
         return NULL;
     }
     o.special[WF_START_ID] = o.special[padding ? WF_PAD_ID : WF_END_ID];

@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "ops/base/scalars.h"
+#include "tools/cli/refused.h"
 #include "tools/data/language.h"
-#include "tools/data/refused.h"
 
 bool evaluator_new(evaluator *e, wf_model *m, wf_pool *pool, dataset *what, wf_transport *transport,
                    char *message) {
@@ -23,8 +23,7 @@ bool evaluator_new(evaluator *e, wf_model *m, wf_pool *pool, dataset *what, wf_t
     }
     e->plan = wf_model_plan(m, WF_PLAN_EVALUATE, pool);
     if (wf_plan_ok(e->plan)) return true;
-    snprintf(message, WF_MESSAGE, "%s", wf_plan_error(e->plan));
-    return false;
+    return refused(message, "%s", wf_plan_error(e->plan));
 }
 
 void evaluator_free(evaluator *e) {

@@ -21,6 +21,7 @@
 #include "manual.h"
 #include "nearest.h"
 #include "ops/ops.h"
+#include "tools/cli/refused.h"
 #include "tools/cli/terminal.h"
 
 static void (*failure_told)(void *user, int code, const char *sentence);
@@ -162,8 +163,7 @@ static bool set_choice(option *o, const char *text, char *message) {
         }
         if (word[word_length(word)] == '\0') break;
     }
-    snprintf(message, 256, "--%s: '%.60s' is not one of %s", o->name, text, o->argument);
-    return false;
+    return refused(message, "--%s: '%.60s' is not one of %s", o->name, text, o->argument);
 }
 
 static bool set_number(option *o, const char *text, char *message) {
@@ -175,15 +175,13 @@ static bool set_number(option *o, const char *text, char *message) {
     bool all = whole ? end != text && *end == '\0' : wf_parse_real(text, &number);
     if (!all || isnan(number)) {
         bool unit = strlen(o->argument) > 1; /* more than N or X: SECONDS */
-        snprintf(message, 256, "--%s: '%.60s' is not a %snumber%s%s", o->name, text,
-                 whole ? "whole " : "", unit ? ": " : "", unit ? o->argument : "");
-        return false;
+        return refused(message, "--%s: '%.60s' is not a %snumber%s%s", o->name, text,
+                       whole ? "whole " : "", unit ? ": " : "", unit ? o->argument : "");
     }
     if (errno == ERANGE || number < o->min || number > o->max) {
         char low[OPTION_TEXT_SIZE], high[OPTION_TEXT_SIZE];
-        snprintf(message, 256, "--%s: %.60s is outside the range %s..%s", o->name, text,
-                 range_text(o, o->min, low), range_text(o, o->max, high));
-        return false;
+        return refused(message, "--%s: %.60s is outside the range %s..%s", o->name, text,
+                       range_text(o, o->min, low), range_text(o, o->max, high));
     }
     if (whole)
         *(int64_t *)o->value = count;

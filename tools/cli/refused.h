@@ -1,8 +1,8 @@
-/* tools/data/refused.h - writes an error message for a caller that passed message[WF_MESSAGE].
+/* tools/cli/refused.h - writes an error message for a caller that passed message[WF_MESSAGE].
  *
  *     if (!n) return refused(message, "%s is empty", path); */
-#ifndef WEFT_TOOLS_DATA_REFUSED_H
-#define WEFT_TOOLS_DATA_REFUSED_H
+#ifndef WEFT_TOOLS_CLI_REFUSED_H
+#define WEFT_TOOLS_CLI_REFUSED_H
 
 #include <stdarg.h>
 #include <stdbool.h>
