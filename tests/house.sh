@@ -52,7 +52,7 @@ only() { # PATTERN SENTENCE FILES...: nowhere but in these
 }
 only 'open_memstream|"/dev/null"' 'a memory stream or a device that may not be there' none
 only 'O_CREAT|fopen\([^)]*"[wa]|rename\(|mkstemp' 'a file is made elsewhere than in output.c' \
-    output append store bench_measure
+    output store bench_measure
 only '(fprintf|fputs|fputc|fwrite|puts)\(.*stderr|perror|vfprintf' 'stderr is written to elsewhere' \
     terminal options report progress generate_output convert embed
 only '\<open\([^)]*O_RDONLY|inflate' 'text is opened elsewhere than in text_input.c' text_input output

@@ -3,7 +3,6 @@
 #define _XOPEN_SOURCE 700 /* mkdtemp */
 #include "tests/models/text_files.h"
 #include "tests/suites.h"
-#include "tools/data/documents.h"
 #include "tools/sources/dataset.h"
 
 TESTS(stream)

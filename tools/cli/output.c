@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/types.h>
 #include <unistd.h>
 
 #include "retry.h"
@@ -417,4 +418,28 @@ bool output_lock_folder(const char *folder, char *message) {
     if (locked == 0 || errno != EWOULDBLOCK) return true;
     close(file);
     return refused(message, "%.150s is being written by another run: wait for its end", folder);
+}
+
+/* ---- records that are appended ---------------------------------------------------------------- */
+
+int append_open(const char *path, bool keep) {
+    int file, whence = keep ? O_RDWR | O_APPEND : O_WRONLY | O_TRUNC;
+    RETRY(file, open(path, O_CREAT | O_CLOEXEC | whence, 0666));
+    return file;
+}
+
+bool append_record(int file, const void *bytes, size_t n) {
+    off_t before = lseek(file, 0, SEEK_END);
+    for (size_t done = 0; done < n;) {
+        ssize_t written;
+        RETRY(written, write(file, (const char *)bytes + done, n - done));
+        if (written < 0) {
+            int reason = errno;
+            if (done > 0 && before >= 0) (void)!ftruncate(file, before);
+            errno = reason;
+            return false;
+        }
+        done += (size_t)written;
+    }
+    return true;
 }

@@ -9,8 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "append.h"
 #include "core/base/clock.h"
+#include "output.h"
 #include "retry.h"
 #include "terminal.h"
 

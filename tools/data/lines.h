@@ -9,7 +9,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "spool.h"
 #include "text_input.h"
 
 enum { LONGEST_LINE = 1 << 20 }; /* bytes */

@@ -65,4 +65,35 @@ typedef struct pairs_reader {
 /* The next line of the pairs_reader `from`. Returns 1, 0 at the end, or -1 on failure. */
 int pairs_line(void *from, const char **line, size_t *bytes);
 
+/* ---- a survey before training ------------------------------------------------------------------ */
+
+/* How many pairs there are, what kind of lines they have, and which are held out. That depends on a
+ * hash of the source and the seed. So the order of the lines does not matter, and pairs with equal
+ * sources stay together. */
+
+enum { SURVEY_TYPES = 512 }; /* different words are counted only up to this number */
+
+typedef struct survey_side {
+    int64_t bytes, characters, words;
+    int64_t one_word; /* number of lines with at most one word */
+    int types;        /* number of different words, at most SURVEY_TYPES */
+} survey_side;
+
+typedef struct survey {
+    int64_t pairs;
+    survey_side side[2];
+    uint64_t seed;
+    uint64_t *hashes; /* [pairs] */
+    int64_t capacity;
+} survey;
+
+/* Read all pairs of p. False with message[256]. */
+bool survey_read(survey *s, pair_lines *p, uint64_t seed, char *message);
+void survey_free(survey *s);
+
+/* A limit for hashes: pairs with a hash below it are held out, at most n of them. 0: none are,
+ * because n is 0 or as large as the number of pairs, or because too many hashes are equal. */
+uint64_t survey_threshold(survey *s, int64_t n);
+uint64_t survey_hash(const pair_lines *p, uint64_t seed);
+
 #endif

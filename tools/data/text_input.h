@@ -10,7 +10,10 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/stat.h>
 #include <sys/types.h>
+
+#include "store.h"
 
 struct unpacker;
 
@@ -36,5 +39,31 @@ ssize_t text_input_read(text_input *in, char *bytes, size_t n);
 const char *text_input_failure(const text_input *in);
 /* True if bytes or the end can be read without waiting for a writer. */
 bool text_input_ready(const text_input *in);
+
+/* ---- a file that is read several times from its start ----------------------------------------- */
+
+/* Some input can be read only once: a pipe, a FIFO, a terminal, the output of another command, a
+ * gzip file. A spool stores it while it is read for the first time: see store.h. An ordinary file
+ * stays open. If it changes before the last reading, that reading fails. */
+typedef struct spool {
+    text_input in; /* its file is -1 if the spool is not open */
+    /* the input can be read only once and is stored; it has been read to the end */
+    bool keeps, complete;
+    struct stat first; /* status of the file when it was opened */
+    store kept;
+    char failure[256]; /* why spool_read failed, if errno does not tell; else "" */
+} spool;
+
+bool spool_open(spool *s, const char *path); /* "-": stdin. False: errno */
+void spool_close(spool *s);
+
+/* Read up to n bytes from offset `at` on. Returns 0 at the end, and -1 on failure: see
+ * spool_failure. The first reading must go from the start to the end. */
+ssize_t spool_read(spool *s, size_t at, char *bytes, size_t n);
+const char *spool_failure(const spool *s);
+
+/* Read a whole file of at most 256 MiB into new memory, which the caller frees. NULL with
+ * message[256]. */
+char *spool_whole(const char *path, size_t *size, char *message);
 
 #endif

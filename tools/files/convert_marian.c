@@ -7,7 +7,7 @@
 
 #include "core/op.h"
 #include "tools/cli/output.h"
-#include "tools/data/spool.h"
+#include "tools/data/text_input.h"
 
 /* The bytes of a file. Exits if it cannot be read. */
 static void *read_file(const program *p, const char *path, size_t *size) {

@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "core/file/crc32.h"
-#include "tools/cli/append.h"
 #include "tools/cli/output.h"
 
 /* An event has a few values; the largest is smaller than this. */

@@ -14,8 +14,8 @@
 #include "source.h"
 #include "spm_file.h"
 #include "tools/data/batches.h"
+#include "tools/data/pairs.h"
 #include "tools/data/stream.h"
-#include "tools/data/survey.h"
 
 /* Pairs held out from training, with their original lines. */
 typedef struct holdout {

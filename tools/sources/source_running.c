@@ -13,7 +13,6 @@
 #include "spm_file.h"
 #include "tools/cli/numbers.h"
 #include "tools/cli/refused.h"
-#include "tools/data/documents.h"
 #include "tools/data/language.h"
 #include "tools/data/lines.h"
 

@@ -9,7 +9,7 @@
 
 #include "core/op.h"
 #include "tools/cli/refused.h"
-#include "tools/data/spool.h"
+#include "tools/data/text_input.h"
 
 static const char *const specials[WF_SPECIAL_IDS] = { "<pad>", "<unk>", "<s>", "</s>" };
 

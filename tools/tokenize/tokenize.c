@@ -13,7 +13,7 @@
 #include "tools/cli/options/uses.h"
 #include "tools/cli/terminal.h"
 #include "tools/data/lines.h"
-#include "tools/data/spool.h"
+#include "tools/data/text_input.h"
 
 static const char *tokenizer, *input, *output_path;
 static bool tokens, offsets, decode, counts, json, pairs, no_special, raw;

@@ -7,7 +7,7 @@
 #define WEFT_TOOLS_TRAIN_DEFAULTS_H
 
 #include "models/text.h"
-#include "tools/data/survey.h"
+#include "tools/data/pairs.h"
 
 /* Defaults for pairs of text, by their number. */
 typedef struct pair_defaults {
