@@ -118,7 +118,7 @@ static void shapes_of_task(recipe *r) {
 static bool shape_of_text(recipe *r, char *message) {
     const emit_train_options *o = r->options;
     const settings *set = r->set;
-    bool running = settings_running(set), apart = r->model->src != NULL;
+    bool running = settings_task(set)->running, apart = r->model->src != NULL;
     int64_t n = o->length ? o->length : set->data.max_len;
     int64_t T = running ? n : apart ? n + 1 : 2 * n + 1;
     if (T > r->model->max_len && !o->length) T = r->model->max_len;
@@ -155,7 +155,7 @@ static bool list_batches(recipe *r, char *message) {
 
 static bool choose_batches(recipe *r, char *message) {
     bool sized = r->options->batch_size || r->options->length;
-    if (settings_text(r->set)) return shape_of_text(r, message);
+    if (settings_task(r->set)->text) return shape_of_text(r, message);
     if (sized)
         return refused(message, "--batch-size and --length have no effect: its task says them");
     shapes_of_task(r);

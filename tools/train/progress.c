@@ -1,12 +1,170 @@
-/* tools/train/progress.c - prints the progress of a training. See progress.h. */
+/* tools/train/progress.c - prints the first lines of a training and its progress. See progress.h. */
 #include "progress.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "core/base/clock.h"
+#include "core/run_internal.h"
+#include "models/choices.h"
 #include "ops/base/scalars.h"
+#include "session.h"
 #include "tools/cli/numbers.h"
+#include "tools/data/language.h"
+
+/* ---- the first lines ------------------------------------------------------------------------ */
+
+static const char *batch_text(const settings *set, char buffer[80]) {
+    int n = 0;
+    if (set->data.batch_size)
+        n = snprintf(buffer, 80, "batches of %lld", (long long)set->data.batch_size);
+    if (settings_task(set)->text && set->data.max_tokens)
+        snprintf(buffer + n, 80 - (size_t)n, "%s at most %lld tokens", n ? " and" : "batches of",
+                 (long long)set->data.max_tokens);
+    return buffer;
+}
+
+static void announce_dataset(session *s) {
+    const dataset *m = &s->dataset;
+    report *r = &s->report;
+    char word[OPTION_TEXT_SIZE];
+    option_text(option_find(&train_program, "task"), word);
+    if (!s->set->run.model && !s->set->run.dry_run)
+        say(r, "output   the model will not be kept: -o FILE would save it");
+    if (m->kind->announce && s->leads) m->kind->announce(m, r);
+    if (*s->set->data.chosen)
+        say(r, "chosen   by the size of the data: %s; options override it", s->set->data.chosen);
+    if (dataset_updates(m))
+        say(r, "task     %s, seed %lld, %lld steps in an epoch", word,
+            (long long)s->set->recipe.seed, (long long)dataset_updates(m));
+    else
+        say(r, "task     %s, %lld to %lld tokens, seed %lld", word, (long long)s->set->data.min_len,
+            (long long)s->set->data.max_len, (long long)s->set->recipe.seed);
+}
+
+static void announce_stretch(session *s) {
+    char numbers[2][OPTION_TEXT_SIZE];
+    double next = wf_schedule_rate(&s->schedule, s->at.step + 1);
+    say(&s->report, "schedule %lld steps in place of %lld: the rate goes on at %s, of a peak of %s",
+        (long long)s->set->recipe.lr_steps, (long long)s->set->recipe.planned_steps,
+        shortest(next, numbers[0]), shortest(s->set->recipe.lr, numbers[1]));
+}
+
+/* Says that --max-steps ends a new training before its learning rate has fallen to 0, because a
+ * resume may continue it. Prints options with which both end at that step, with a shorter --warmup
+ * if the present one would not be over by then. */
+static void announce_early_stop(session *s) {
+    if (!settings_stops_early(s->set)) return;
+    enum { SHARE = 10 };
+    char shorter[40] = "";
+    long long steps = (long long)s->set->run.max_steps;
+    if (!settings_warm_before(s->set, dataset_updates(&s->dataset), steps))
+        snprintf(shorter, sizeof shorter, " --warmup %lld", steps / SHARE);
+    say(&s->report,
+        "schedule the rate falls to 0 at step %lld, and --max-steps %lld ends before%s; --lr-steps "
+        "%lld%s ends both",
+        (long long)s->set->recipe.lr_steps, steps,
+        s->set->recipe.warmup_follows
+            ? ": the warm-up is a part of these steps, and a resume keeps it"
+            : "",
+        steps, shorter);
+}
+
+/* Warns of a new training with fewer than 20 steps, because it changes the weights very little: few
+ * pairs make few steps in an epoch. Silent if --epochs or --max-steps was given. */
+static void announce_few(session *s) {
+    enum { FEW = 20, ENOUGH = 100 };
+    const program *p = &train_program;
+    int64_t steps = s->set->run.max_steps, updates = dataset_updates(&s->dataset);
+    bool fixed = option_seen(p, "batch-size") || s->set->data.batch_size == 1;
+    bool said = option_seen(p, "epochs") || option_seen(p, "max-steps") || s->set->run.resume;
+    if (!updates || steps >= FEW || said) return;
+    say(&s->report,
+        "steps    %lld in all, which change little: --epochs %lld would make about a hundred%s",
+        (long long)steps, (long long)((ENOUGH + updates - 1) / updates),
+        fixed ? "" : ", and --batch-size N gives smaller batches");
+}
+
+static void announce_idle(session *s) {
+    long long accum = s->set->data.accum;
+    long long ranks = s->transport->size;
+    if (dataset_is_text(&s->dataset))
+        say(&s->report,
+            "         ranks without a batch: %lld; batches in an update: %lld, as --accum says: "
+            "give "
+            "--accum %lld",
+            ranks - accum, accum, ranks);
+    else
+        say(&s->report, "         ranks without a batch: %lld; batches in an update: %lld",
+            ranks - accum, accum);
+}
+
+/* True if `convert --to hf` will leave the tokenizer of this new model out. */
+static bool keeps_tokenizer_here(const settings *set) {
+    wf_token_kind kind = (wf_token_kind)set->data.tokenizer;
+    bool goes_out = kind == WF_SENTENCEPIECE || kind == WF_JSON_TEXT;
+    return set->model.like == LIKE_T5 && settings_task(set)->text && !goes_out &&
+           !set->model.init && !set->run.resume;
+}
+
+void announce(session *s, double memory) {
+    char words[3][OPTION_TEXT_SIZE], numbers[3][OPTION_TEXT_SIZE], limit[80], model[WF_MESSAGE];
+    report *r = &s->report;
+    double parameters = (double)wf_model_parameter_count(s->model);
+    bool frozen = s->set->model.freeze || s->set->model.lora;
+    announce_dataset(s);
+    wf_model_text(s->model, model);
+    say(r, "model    %s", model);
+    say(r, "         %s parameters%s%s", thousands(parameters, numbers[0]),
+        frozen ? ", frozen of them: " : "",
+        frozen ? thousands((double)settings_frozen(s->set, s->model), numbers[1]) : "");
+    if (keeps_tokenizer_here(s->set))
+        say(r,
+            "         convert --to hf leaves this tokenizer out; one of --spm-src FILE is written");
+    if (s->set->model.init && !s->set->run.resume)
+        say(r, "start    the weights in %s", s->set->model.init);
+    if (s->set->model.lora && !s->set->run.resume && !option_seen(&train_program, "lr"))
+        say(r, "rate     of adapters: 0.01, above a width of 128 divided by width / 128; --lr "
+               "overrides it");
+    if (s->set->model.quantize_aware)
+        say(r, "int8     matrices are rounded in every forward pass, in validations too: %s",
+            wf_quantize_name(s->set->model.quantize_aware));
+    say(r, "recipe   %s, %s, peak rate %s after %lld steps, then %s; clipped at %s",
+        option_text(option_find(&train_program, "optimizer"), words[0]), batch_text(s->set, limit),
+        shortest(s->set->recipe.lr, numbers[0]), (long long)s->set->recipe.warmup,
+        option_text(option_find(&train_program, "lr-schedule"), words[1]),
+        shortest(s->set->recipe.clip_norm, numbers[1]));
+    announce_early_stop(s);
+    announce_few(s);
+    if (s->transport)
+        say(r, "machine  %d ranks of %lld threads, %s kernels, %s of memory each",
+            s->transport->size, (long long)wf_pool_threads(s->pool), wf_isa(),
+            bytes_text(memory, numbers[0]));
+    else
+        say(r, "machine  %lld threads, %s kernels, %s of memory",
+            (long long)wf_pool_threads(s->pool), wf_isa(), bytes_text(memory, numbers[0]));
+    if (s->transport && s->set->data.accum < s->transport->size) announce_idle(s);
+    if (s->set->run.resume)
+        say(r, "resumed  %s after step %lld", s->set->run.model, (long long)s->at.step);
+    if (s->set->run.resume && s->best_kept < INFINITY)
+        say(r, "best     %s, loss %.4g: a lower loss replaces it", s->best_path, s->best_kept);
+    if (s->set->recipe.planned_steps) announce_stretch(s);
+    jsonl *e = event(r, "run");
+    for (const option *o = train_program.options; o < train_program.options + train_program.n; o++)
+        if (o->stored && !(o->of_model && settings_started(s->set)))
+            json_text(e, o->name, option_text(o, words[0]));
+    if (settings_started(s->set)) json_text(e, "init", s->set->model.init_hash);
+    if (s->set->model.freeze) json_text(e, "freeze", s->set->model.freeze);
+    json_int(e, "step", s->at.step);
+    json_real(e, "parameters", parameters);
+    json_real(e, "memory", memory);
+    json_int(e, "threads", wf_pool_threads(s->pool));
+    json_int(e, "ranks", wf_transport_size(s->transport));
+    json_text(e, "isa", wf_isa());
+    event_send(r);
+}
+
+/* ---- progress ------------------------------------------------------------------------------- */
 
 bool counts_lines(const char *unit) {
     return unit && strcmp(unit, "lines") == 0;

@@ -1,4 +1,4 @@
-/* tools/train/progress.h - prints the progress of a training.
+/* tools/train/progress.h - prints what will be trained and how, and the progress of a training.
  *
  * On a terminal a bar shows the progress, redrawn in place at most ten times a second. A pipe or a
  * file gets a line per interval, and at least one every 30 s, without control characters. There are
@@ -28,6 +28,11 @@ typedef struct progress {
     bool learned;       /* the held-out pairs are equal to pairs of the training */
     int64_t bytes_sent; /* bytes sent to other ranks in the last update */
 } progress;
+
+struct session;
+/* Before the first step, print data, model, recipe, machine and resume on stderr, and send the event
+ * "run". memory: the bytes that this process will need at its peak. */
+void announce(struct session *s, double memory);
 
 /* counts_lines: is the unit "lines"? speed_key: the name of the speed in events, "lines_per_second"
  * for this unit, else "tokens_per_second". */

@@ -15,10 +15,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "announce.h"
-#include "metadata.h"
 #include "models/choices.h"
 #include "ranks/ranks.h"
+#include "saving.h"
 #include "tools/cli/numbers.h"
 #include "tools/cli/options/uses.h"
 #include "tools/cli/output.h"
@@ -66,7 +65,7 @@ static wf_file *open_init(const session *s) {
 
 /* "m.safetensors" -> "m.best.safetensors" */
 static void name_best(session *s) {
-    if (!s->set->run.model || !settings_text(s->set) || !settings_validates(s->set)) return;
+    if (!s->set->run.model || !settings_task(s->set)->text || !settings_validates(s->set)) return;
     const char *dot = strrchr(s->set->run.model, '.'), *slash = strrchr(s->set->run.model, '/');
     size_t stem = dot && (!slash || dot > slash) ? (size_t)(dot - s->set->run.model)
                                                  : strlen(s->set->run.model);

@@ -3,10 +3,11 @@
 #define WEFT_TOOLS_TRAIN_SESSION_H
 
 #include "evaluate.h"
-#include "identity.h"
 #include "progress.h"
 #include "settings/settings_file.h"
 #include "telemetry.h"
+
+enum { IDENTITY_TEXT = 17 }; /* characters of a training's identity: saving.h */
 
 /* Sums over the steps since the last line. */
 typedef struct interval {
@@ -16,7 +17,7 @@ typedef struct interval {
     int64_t steps;
 } interval;
 
-/* Metadata copied unchanged from the model that the training started from: metadata.h. */
+/* Metadata copied unchanged from the model that the training started from: saving.h. */
 typedef struct carried {
     wf_meta *pairs;
     int n;

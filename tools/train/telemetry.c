@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "core/base/clock.h"
-#include "metadata.h"
+#include "saving.h"
 #include "session.h"
 #include "tools/cli/numbers.h"
 #include "tools/history/run_page.h"

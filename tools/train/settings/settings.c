@@ -73,7 +73,44 @@ static option rows[] = {
           "token before a prompt, at most 1024. More than the model reads is refused",
           OTHERWISE(FOR(OF_TEXT, "256")), STORED),
 
-#include "start_rows.inc"
+    MODEL("init", told.model.init,
+          "fine-tune the model in this file, which train or convert wrote: start from its weights, "
+          "sizes and vocabulary. Options for tokenizers and vocabularies are refused, and so are "
+          "those under Model but for the two of dropout. The file must have a model for the task, "
+          "and not adapters alone"),
+    { .name = "freeze",
+      .kind = OPTION_STRING,
+      .value = &told.model.freeze,
+      .argument = "PREFIX[,PREFIX]",
+      .help = "do not train parameters whose names begin with one of these prefixes, such as "
+              "transformer.encoder. The program inspect lists the names in a model file. Each "
+              "prefix must fit a name, and something must be left to train. Refused with --lora" },
+    COUNT("lora", told.model.lora, 0, 65536,
+          "with --init: rank of low-rank adapters (LoRA), which alone are trained and saved. The "
+          "model of --init does not change; generate --adapter applies them, and convert --adapter "
+          "merges them into it. 0: train the model itself. --freeze and --quantize-aware are "
+          "refused beside it. An encoder with a head for masked tokens needs --task mask, and "
+          "--task classify a model that has labels",
+          BEFORE("0"), STORED),
+    REAL("lora-alpha", told.model.lora_alpha, 0, 1e6,
+         "with --lora: alpha of the adapters. The product of an adapter's two matrices is "
+         "multiplied by alpha / rank. 0: alpha is the rank, so the factor is 1",
+         BEFORE("0"), STORED),
+    { .name = "lora-targets",
+      .kind = OPTION_STRING,
+      .value = &told.model.lora_targets,
+      .argument = "NAME[,NAME]",
+      .help = "with --lora: the matrices that get adapters, by the ends of their names: q_proj, "
+              "k_proj, v_proj, in_proj (these three as one matrix, with one adapter), out_proj, "
+              "linear1, linear2, linear3, output, an SSRU's input and forget, average attention's "
+              "inner, outer, input_gate and forget_gate. all-linear stands for all of these but "
+              "output, with q_proj, k_proj and v_proj in place of in_proj",
+      .fallback = "q_proj,v_proj, or in_proj for a model of GPT-2's form" },
+    CHOICE("base-weights", told.model.base_weights, WF_NAMES(WF_WEIGHT_FORMAT_NAMES),
+           "with --lora: number format in which the weights of --init, which are not trained, are "
+           "kept in memory. bf16 takes half of the bytes of f32 and int8 a quarter, and both round "
+           "them",
+           .fallback = "f32, or int8 if the file has that"),
 
     GROUP("Running text (--task lm, mask and spans)"),
     INPUT("text", told.data.text,

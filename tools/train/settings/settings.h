@@ -107,15 +107,11 @@ void settings_complete(settings *set, const wf_file *f, const wf_file *init);
 /* Complete steps and schedule by the updates of an epoch (0: generated data have no epochs). */
 void settings_complete_steps(settings *set, int64_t updates);
 
-bool settings_text(const settings *set);    /* true if the data are text, from files or generated */
-bool settings_running(const settings *set); /* running text */
+/* The row of the data to learn from. All its flags are false while --task is not known. */
+const source_kind *settings_task(const settings *set);
 /* Advice in messages: how to make a tokenizer.json. settings_learns is the text for its %s. */
 #define MAKES_ONE "\"tokenize --learn %s --vocab-size 8000 -i TEXT -o FILE\" makes one"
 const char *settings_learns(const settings *set);
-bool settings_encoder(const settings *set);    /* true if an encoder alone is trained */
-bool settings_masks(const settings *set);      /* true with --task mask or spans */
-bool settings_classifies(const settings *set); /* true if an encoder learns to find labels */
-bool settings_spans(const settings *set);      /* spans of hidden tokens, for an encoder-decoder */
 bool settings_from_files(const settings *set); /* pairs from files */
 bool settings_one_table(const settings *set);  /* both sides share embeddings */
 /* The architecture of the model. */
@@ -141,7 +137,7 @@ wf_schedule settings_schedule(const settings *set);
 wf_trainer *settings_trainer(const settings *set, wf_model *m, wf_pool *pool,
                              wf_transport *transport);
 
-/* ---- settings_init.c: starting from a model -------------------------------------------------- */
+/* ---- settings_file.c: starting from a model -------------------------------------------------- */
 
 /* True if the training started, or will start, from a model's file, which then determines the
  * sizes. */
@@ -154,7 +150,7 @@ void settings_from_model(settings *set, const wf_file *f, const char *path);
  * if these are learned; NULL with message[256]. */
 wf_model *settings_start(const settings *set, const dataset *m, const wf_file *init, char *message);
 
-/* ---- settings_follow.c: settings that follow the data ---------------------------------------- */
+/* ---- settings_meaning.c: settings that follow the data ---------------------------------------- */
 
 /* Callbacks that set defaults of a new model by the data, for settings that were not on the command
  * line. */
@@ -162,7 +158,7 @@ dataset_follower settings_follower(settings *set);
 wf_token_kind settings_tokenizer(const settings *set, int side);
 wf_tokenizer_options settings_tokens(const settings *set, int side);
 
-/* ---- settings_freeze.c: what is not trained -------------------------------------------------- */
+/* ---- settings_frozen.c: what is not trained -------------------------------------------------- */
 
 /* The n parameters of m that are trained; the caller frees the array. NULL: out of memory. */
 wf_tensor **settings_trained(const settings *set, const wf_model *m, int *n);
@@ -174,7 +170,7 @@ void settings_refuse_freeze(const settings *set);
 /* Take --freeze from the checkpoint. Exits if the command line has another value. */
 void settings_take_freeze(settings *set, const wf_file *f);
 
-/* ---- settings_lora.c: adapters alone are trained --------------------------------------------- */
+/* ---- settings_frozen.c: adapters alone are trained --------------------------------------------- */
 
 /* Rank, alpha and targets of the adapters; rank 0: the model has none. */
 wf_adapters settings_adapters(const settings *set);

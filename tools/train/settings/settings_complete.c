@@ -11,7 +11,7 @@
 #include "settings_file.h"
 
 const wf_model_kind *settings_kind(const settings *set) {
-    return settings_encoder(set) ? &wf_encoder_kind : wf_model_kind_at(set->model.arch);
+    return settings_task(set)->encoder ? &wf_encoder_kind : wf_model_kind_at(set->model.arch);
 }
 
 bool settings_in_one_row(const settings *set) {
@@ -107,7 +107,7 @@ void settings_complete_steps(settings *set, int64_t updates) {
     assert(updates >= 0);
     const program *p = &train_program;
     int64_t recipe = recipe_steps(set, updates, set->run.epochs);
-    bool pairs = updates && !settings_running(set);
+    bool pairs = updates && !settings_task(set)->running;
     bool is_long =
         !settings_started(set) && (set->data.task == LEARN_PAIRS || set->model.like == LIKE_BART);
     if (pairs && !option_seen(p, "valid-every")) set->run.valid_every = updates;
@@ -134,14 +134,10 @@ void settings_complete_steps(settings *set, int64_t updates) {
 
 /* ---- text ---------------------------------------------------------------------------------- */
 
-bool settings_text(const settings *set) {
+const source_kind *settings_task(const settings *set) {
+    static const source_kind not_known = { 0 };
     const source_kind *kind = source_of_word(set->data.task);
-    return kind && kind->text;
-}
-
-bool settings_running(const settings *set) {
-    const source_kind *kind = source_of_word(set->data.task);
-    return kind && kind->running;
+    return kind ? kind : &not_known;
 }
 
 bool settings_from_files(const settings *set) {
@@ -149,28 +145,8 @@ bool settings_from_files(const settings *set) {
            set->data.task == LEARN_CLASSIFY;
 }
 
-bool settings_encoder(const settings *set) {
-    const source_kind *kind = source_of_word(set->data.task);
-    return kind && kind->encoder;
-}
-
-bool settings_masks(const settings *set) {
-    const source_kind *kind = source_of_word(set->data.task);
-    return kind && kind->masks;
-}
-
-bool settings_spans(const settings *set) {
-    const source_kind *kind = source_of_word(set->data.task);
-    return kind && kind->spans;
-}
-
-bool settings_classifies(const settings *set) {
-    const source_kind *kind = source_of_word(set->data.task);
-    return kind && kind->classifies;
-}
-
 bool settings_validates(const settings *set) {
-    if (settings_running(set)) return set->data.text_eval || set->data.text_eval_size > 0;
+    if (settings_task(set)->running) return set->data.text_eval || set->data.text_eval_size > 0;
     if (settings_from_files(set) && (set->data.valid || set->data.valid_src)) return true;
     return set->data.valid_size > 0;
 }
@@ -185,7 +161,7 @@ static void one_way(const char *both, const char *const *path, const char *src, 
 /* Exits if running text is to be learned and --text does not name it. */
 static void refuse_other_file(const settings *set) {
     const char *pairs = set->data.train ? set->data.train : set->data.train_src;
-    if (!settings_running(set) || set->data.text) return;
+    if (!settings_task(set)->running || set->data.text) return;
     if (pairs)
         usage_error(&train_program,
                     "--train has pairs, and this task learns from running text: --text %s", pairs);
@@ -245,9 +221,9 @@ static void check_alignments(const settings *set, const wf_file *f) {
 /* ---- the whole --------------------------------------------------------------------------- */
 
 const char *settings_learns(const settings *set) {
-    if (settings_spans(set)) return "unigram --special '<pad>,</s>,<unk>,<extra_id_0>,...'";
+    if (settings_task(set)->spans) return "unigram --special '<pad>,</s>,<unk>,<extra_id_0>,...'";
     if (set->model.like == LIKE_T5) return "unigram";
-    return settings_encoder(set) ? "wordpiece" : "bpe";
+    return settings_task(set)->encoder ? "wordpiece" : "bpe";
 }
 
 /* Uses a single .spm file for both sides. Exits if the tokenizer of a new model lacks its file, or
@@ -261,7 +237,7 @@ static void complete_sentencepiece(settings *set) {
                     "--tokenizer json: say which one, --tokenizer-json FILE, or a model from "
                     "Hugging Face, --init MODEL. " MAKES_ONE,
                     settings_learns(set));
-    if (json && !set->data.end_token && settings_running(set) && !settings_masks(set))
+    if (json && !set->data.end_token && settings_task(set)->running && !settings_task(set)->masks)
         usage_error(p, "--tokenizer-json: say which of its tokens ends a document, as --end-token "
                        "'<|endoftext|>'");
     if (wanted && !set->data.spm_src && !set->data.spm_tgt)
@@ -324,16 +300,16 @@ void settings_complete(settings *set, const wf_file *f, const wf_file *init) {
     settings_refuse_lora(set);
     if (!f && !init) complete_sentencepiece(set);
     settings_refuse_unlike(set);
-    if (!settings_text(set) && set->data.max_len > TASK_MAX_LEN)
+    if (!settings_task(set)->text && set->data.max_len > TASK_MAX_LEN)
         usage_error(p, "--max-len %lld: a generated sequence has at most %d tokens",
                     (long long)set->data.max_len, TASK_MAX_LEN);
-    if (!settings_text(set) && set->data.min_len > set->data.max_len)
+    if (!settings_task(set)->text && set->data.min_len > set->data.max_len)
         usage_error(p, "--min-len %lld is more than --max-len %lld", (long long)set->data.min_len,
                     (long long)set->data.max_len);
     settings_refuse_running(set);
-    if (settings_text(set) && !set->data.batch_size && !set->data.max_tokens)
+    if (settings_task(set)->text && !set->data.batch_size && !set->data.max_tokens)
         usage_error(p, "--batch-size 0 and --max-tokens 0: one of them must limit a batch");
-    if (!settings_text(set) && !set->data.batch_size)
+    if (!settings_task(set)->text && !set->data.batch_size)
         usage_error(p, "--batch-size 0: a batch of generated sequences has at least one");
     complete_sizes(set);
 }

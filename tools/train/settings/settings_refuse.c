@@ -84,11 +84,12 @@ void settings_refuse_unlike(const settings *set) {
     if (set->model.decoder != WF_DECODER_ATTENTION && set->model.like != LIKE_FIREFOX)
         usage_error(p, "--like %s: its decoder has self-attention: --decoder attention", name);
     if (!alike(set)) usage_error(p, "--like %s: it has %s", name, likes[set->model.like].form);
-    if (likes[set->model.like].needs_text && !settings_text(set))
+    if (likes[set->model.like].needs_text && !settings_task(set)->text)
         usage_error(p, "--like %s: it is for text, which has a padding id: leave --like out", name);
     int tokenizer = likes[set->model.like].tokenizer;
-    if (settings_text(set) && ((tokenizer >= 0 && set->data.tokenizer != tokenizer) ||
-                               (likes[set->model.like].one_vocabulary && set->data.tokenizer_tgt)))
+    if (settings_task(set)->text &&
+        ((tokenizer >= 0 && set->data.tokenizer != tokenizer) ||
+         (likes[set->model.like].one_vocabulary && set->data.tokenizer_tgt)))
         usage_error(p, "--like %s: %s", name, likes[set->model.like].text);
     if (set->model.like == LIKE_T5 && set->data.spm_src &&
         strcmp(set->data.spm_src, set->data.spm_tgt) != 0)
@@ -169,8 +170,8 @@ void settings_refuse_idle(const settings *set) {
     option_no_effect(p, "lr-steps", !settings_has_horizon(set),
                      "only linear and cosine schedules end");
     bool validates = settings_validates(set);
-    const char *unjudged = settings_running(set) ? "--text-eval-size 0 holds nothing out"
-                                                 : "--valid-size 0 makes no validation";
+    const char *unjudged = settings_task(set)->running ? "--text-eval-size 0 holds nothing out"
+                                                       : "--valid-size 0 makes no validation";
     option_no_effect(p, "valid-every", !validates, unjudged);
     option_no_effect(p, "patience", !validates, unjudged);
     option_no_effect(p, "patience", option_seen(p, "valid-every") && !set->run.valid_every,
@@ -214,7 +215,7 @@ void settings_refuse_idle(const settings *set) {
 static void refuse_masks(const settings *set) {
     enum { FEWEST = 3, FEWEST_OF_SPANS = 4 };
     const program *p = &train_program;
-    bool spans = settings_spans(set), json = set->data.tokenizer == WF_JSON_TEXT;
+    bool spans = settings_task(set)->spans, json = set->data.tokenizer == WF_JSON_TEXT;
     if (!json && spans && !settings_started(set))
         usage_error(p,
                     "--tokenizer %s has no tokens for spans: --tokenizer-json FILE names one that "
@@ -236,7 +237,7 @@ static void refuse_masks(const settings *set) {
 /* Exits if the tokenizer puts no special token before a line: a head of classes reads that
  * token. */
 static void refuse_classes(const settings *set) {
-    if (!settings_classifies(set) || settings_started(set)) return;
+    if (!settings_task(set)->classifies || settings_started(set)) return;
     if (set->data.tokenizer != WF_JSON_TEXT)
         usage_error(&train_program,
                     "--tokenizer %s puts no token before a line: --tokenizer-json FILE names one "
@@ -248,8 +249,8 @@ static void refuse_classes(const settings *set) {
 void settings_refuse_running(const settings *set) {
     const program *p = &train_program;
     refuse_classes(set);
-    if (!settings_running(set)) return;
-    if (settings_masks(set)) {
+    if (!settings_task(set)->running) return;
+    if (settings_task(set)->masks) {
         refuse_masks(set);
         return;
     }
