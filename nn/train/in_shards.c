@@ -4,7 +4,7 @@
 #include "way.h"
 
 static bool failed(wf_trainer *t) {
-    return wf_trainer_failed(t, wf_sharded_error(t->sharded));
+    return wf_trainer_failed(t, t->sharded->error);
 }
 
 static bool record(wf_trainer *t) {

@@ -282,10 +282,6 @@ void wf_sharded_free(wf_sharded *s) {
     free(s);
 }
 
-const char *wf_sharded_error(const wf_sharded *s) {
-    return s->error;
-}
-
 /* ---- what it takes --------------------------------------------------------------------------- */
 
 size_t wf_sharded_memory(const wf_sharded *s) {

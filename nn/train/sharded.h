@@ -105,8 +105,7 @@ static inline wf_sum_tree wf_shard_nodes(int64_t of, int rank, int ranks) {
  * exchange does one round of an exchange. NULL with message[256]. */
 wf_sharded *wf_shard_new(wf_graph *g, const wf_sharded_options *o, wf_round_work exchange,
                          char *message);
-void wf_sharded_free(wf_sharded *s);               /* before the graph */
-const char *wf_sharded_error(const wf_sharded *s); /* the last failure, or "" */
+void wf_sharded_free(wf_sharded *s); /* before the graph */
 /* The number of partial sums that a rank needs for updates of up to this many micro-batches. 0: the
  * rank or the number is invalid. */
 int wf_sharded_partial_sums(int64_t micro_batches, int rank, int ranks);
@@ -128,7 +127,7 @@ wf_sharded *wf_sharded_new(wf_graph *g, const wf_sharded_options *o, char *messa
 /* This rank's micro-batches [from, to) in an update of micro_batches; there may be none. */
 void wf_sharded_range(const wf_sharded *s, int64_t micro_batches, int64_t *from, int64_t *to);
 /* True while gradients may be sent: from the run of the last micro-batch until the update has
- * finished the exchange. wf_sharded_error then says so. */
+ * finished the exchange. Its error then says so. */
 bool wf_sharded_in_update(wf_sharded *s);
 /* Feed accumulation.at for micro-batch i; call it in order, beginning with *from of
  * wf_sharded_range. p must not run after s is freed. */
@@ -152,7 +151,7 @@ void wf_sharded_release(wf_sharded *s);
  * moments and averages that have values. Then frees as wf_sharded_release does. */
 bool wf_sharded_scatter(wf_sharded *s);
 /* Collective: returns rank 0's `yes` on every rank. False too if a rank has failed: see
- * wf_sharded_error. */
+ * its error. */
 bool wf_sharded_agree(wf_sharded *s, bool yes);
 
 #endif

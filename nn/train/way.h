@@ -100,15 +100,7 @@ wf_plan *wf_trainer_plan_updates(wf_trainer *t, wf_tensor *const *updates, wf_te
 wf_trainer *wf_trainer_open(wf_graph *g, wf_tensor *loss_sum, wf_tensor *count,
                             const wf_trainer_options *options, int64_t in_flight);
 
-/* ---- at_once.c: shared by ways without ranks ------------------------------------------------- */
-
-bool wf_alone_average(wf_trainer *t, double rate);
-bool wf_alone_swap(wf_trainer *t);
-/* The bytes of moments, averages, sums, and of all plans but that of a micro-batch. */
-bool wf_alone_memory(wf_trainer *t, size_t *bytes);
-bool wf_alone_open(wf_trainer *t, int64_t in_flight);
-
-/* ---- in_parts.c: shared by ways that accumulate gradients ------------------------------------ */
+/* ---- alone.c: shared by ways that accumulate gradients --------------------------------------- */
 
 bool wf_record_sums(wf_trainer *t, int partial_sums);
 void wf_list_sums(const wf_trainer *t, wf_tensor_list *fetch, wf_tensor_list *feed);

@@ -125,8 +125,8 @@ bool settings_stops_early(const settings *set);
 bool settings_warm_before(const settings *set, int64_t updates, int64_t steps);
 bool settings_validates(const settings *set); /* true if something is held out for validation */
 source_options settings_source(settings *set);
+wf_token_kind settings_tokenizer(const settings *set, int side);
 wf_training_config settings_training(const settings *set);
-wf_optimizer_options settings_optimizer(const settings *set);
 /* Make a new model; NULL with message[256]. */
 wf_model *settings_model(const settings *set, const dataset *m, char *message);
 /* True if the model can be made. False with message[256]: options contradict each other. */
@@ -150,14 +150,6 @@ void settings_from_model(settings *set, const wf_file *f, const char *path);
  * if these are learned; NULL with message[256]. */
 wf_model *settings_start(const settings *set, const dataset *m, const wf_file *init, char *message);
 
-/* ---- settings_meaning.c: settings that follow the data ---------------------------------------- */
-
-/* Callbacks that set defaults of a new model by the data, for settings that were not on the command
- * line. */
-dataset_follower settings_follower(settings *set);
-wf_token_kind settings_tokenizer(const settings *set, int side);
-wf_tokenizer_options settings_tokens(const settings *set, int side);
-
 /* ---- settings_frozen.c: what is not trained -------------------------------------------------- */
 
 /* The n parameters of m that are trained; the caller frees the array. NULL: out of memory. */
@@ -165,24 +157,7 @@ wf_tensor **settings_trained(const settings *set, const wf_model *m, int *n);
 /* Exit if a prefix fits no parameter, or no parameter is left to train. */
 void settings_check_freeze(const settings *set, const wf_model *m);
 int64_t settings_frozen(const settings *set, const wf_model *m); /* how many numbers are frozen */
-/* Exits if --freeze is too long for a checkpoint's metadata, or not UTF-8. */
-void settings_refuse_freeze(const settings *set);
-/* Take --freeze from the checkpoint. Exits if the command line has another value. */
-void settings_take_freeze(settings *set, const wf_file *f);
-
-/* ---- settings_frozen.c: adapters alone are trained --------------------------------------------- */
-
-/* Rank, alpha and targets of the adapters; rank 0: the model has none. */
-wf_adapters settings_adapters(const settings *set);
-/* Exit if options of adapters contradict each other, or would have no effect. */
-void settings_refuse_lora(const settings *set);
-/* Choose the default rate of adapters by the width of the model. */
-void settings_scale_lora(settings *set, const wf_model *m);
-/* Take the targets of a checkpoint's adapters, and the format of the frozen weights. Exits if the
- * command line has other ones. */
-void settings_take_lora(settings *set, const wf_file *f);
-/* With --lora, choose the format of m's frozen weights before those of `init` are loaded. */
-bool settings_pack_base(const settings *set, wf_model *m, const wf_file *init, char *message);
+enum { FREEZE_SIZE = 4096 }; /* bytes of all prefixes, with a '\0' */
 
 /* ---- settings_refuse.c ----------------------------------------------------------------------- */
 

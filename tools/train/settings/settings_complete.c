@@ -296,8 +296,6 @@ void settings_complete(settings *set, const wf_file *f, const wf_file *init) {
     if (settings_started(set))
         settings_from_model(set, f ? f : init, f ? set->run.model : set->model.init);
     settings_refuse_idle(set);
-    settings_refuse_freeze(set);
-    settings_refuse_lora(set);
     if (!f && !init) complete_sentencepiece(set);
     settings_refuse_unlike(set);
     if (!settings_task(set)->text && set->data.max_len > TASK_MAX_LEN)

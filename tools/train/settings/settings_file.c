@@ -2,14 +2,19 @@
  * writes and a resume reads, and those that the model to start from determines. See settings_file.h
  * and settings.h. */
 #include "settings_file.h"
+#include "defaults.h"
+#include "models/encoder.h"
 #include "models/hf_internal.h"
+#include "models/language_model.h"
 #include "models/marian_internal.h"
 #include "models/model_internal.h"
+#include "models/transformer.h"
 #include "tools/data/language.h"
 
 #include <assert.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static void setting_key(const char *name, char key[OPTION_TEXT_SIZE]) {
@@ -182,6 +187,49 @@ static void take_start(settings *set, const wf_file *f) {
     snprintf(set->model.init_hash, sizeof set->model.init_hash, "%s", stored ? stored : "");
 }
 
+/* Takes --freeze from the checkpoint. Exits if the command line has another value. */
+static void take_freeze(settings *set, const wf_file *f) {
+    static char kept[FREEZE_SIZE]; /* a copy, because the file will be closed */
+    const char *stored = setting_in_file(f, "freeze");
+    if (set->model.freeze && (!stored || strcmp(stored, set->model.freeze) != 0))
+        usage_error(&train_program, "%s was trained with %s%s, not --freeze %s: leave it out",
+                    set->run.model, stored ? "--freeze " : "nothing frozen", stored ? stored : "",
+                    set->model.freeze);
+    if (stored && strlen(stored) >= sizeof kept)
+        fail(&train_program, "%s: its --freeze is too long", set->run.model);
+    set->model.freeze = stored ? strcpy(kept, stored) : NULL;
+}
+
+/* The format of the frozen weights changes the losses, so a resume keeps it. */
+static void take_format(const settings *set, const wf_file *f) {
+    const char *stored = setting_in_file(f, "base-weights");
+    option *o = option_find(&train_program, "base-weights");
+    char given[OPTION_TEXT_SIZE], message[WF_MESSAGE];
+    if (o->seen && (!stored || strcmp(stored, option_text(o, given)) != 0))
+        usage_error(&train_program, "%s was trained with %s%s: leave --base-weights out",
+                    set->run.model, stored ? "--base-weights " : "the weights as they are",
+                    stored ? stored : "");
+    if (stored && !option_set(o, stored, message))
+        fail(&train_program, "%s: %s", set->run.model, message);
+}
+
+/* Takes the targets of a checkpoint's adapters, and the format of the frozen weights. Exits if the
+ * command line has other ones. */
+static void take_lora(settings *set, const wf_file *f) {
+    static char *kept; /* a copy, because the file will be closed */
+    wf_adapters stored;
+    const char *given = set->model.lora_targets;
+    if (!wf_model_read_adapters(f, &stored, NULL)) return;
+    if (given && strcmp(given, stored.targets) != 0)
+        usage_error(&train_program, "%s was trained with --lora-targets %s: leave it out",
+                    set->run.model, stored.targets);
+    free(kept);
+    take_format(set, f);
+    kept = strdup(stored.targets);
+    if (!kept) fail(&train_program, "out of memory");
+    set->model.lora_targets = kept;
+}
+
 #define LEAVE_OUT "a resume takes it from the file: leave it out"
 
 static bool has_setting(const wf_file *f, const char *name, const char *value) {
@@ -258,8 +306,8 @@ static void refuse_new(const settings *set, const wf_file *f) {
 void settings_from_file(settings *set, const wf_file *f) {
     char differences[400] = "";
     take_start(set, f);
-    settings_take_freeze(set, f);
-    settings_take_lora(set, f);
+    take_freeze(set, f);
+    take_lora(set, f);
     if (settings_started(set)) settings_refuse_sizes(LEAVE_OUT);
     for (option *o = train_program.options; o < train_program.options + train_program.n; o++)
         if (o->stored && !(o->of_model && settings_started(set)))
@@ -323,6 +371,20 @@ static void limit_length(settings *set, const wf_model *m, const char *path) {
     if (!said && (settings_task(set)->text || set->data.max_len > most)) set->data.max_len = most;
 }
 
+/* Chooses the default rate of adapters by the width of the model. Matrix B of an adapter begins as zeros, so adapters need a higher rate than weights do. The rate
+ * falls with the width, and comes near those of the paper and of PEFT for large models. */
+static void scale_lora(settings *set, const wf_model *m) {
+    const wf_transformer *t = wf_transformer_of(m);
+    const wf_language_model *l = wf_language_model_of(m);
+    const wf_encoder *e = wf_encoder_of(m);
+    int64_t width = 0;
+    if (!set->model.lora || option_seen(&train_program, "lr")) return;
+    if (t) width = t->config.d_model;
+    if (l) width = l->config.d_model;
+    if (e) width = e->config.d_model;
+    set->recipe.lr = defaults_rate(set->recipe.lr, (double)width);
+}
+
 /* Records the model without loading its weights, to read its sizes. */
 void settings_from_model(settings *set, const wf_file *f, const char *path) {
     char message[WF_MESSAGE];
@@ -364,7 +426,7 @@ void settings_from_model(settings *set, const wf_file *f, const char *path) {
     /* by default the packed matrix: PEFT has no adapters for q_proj and v_proj as parts of it */
     if (set->model.lora && !set->model.lora_targets && wf_hf_packs_attention(m))
         set->model.lora_targets = "in_proj";
-    if (!set->run.resume) settings_scale_lora(set, m);
+    if (!set->run.resume) scale_lora(set, m);
     wf_model_free(m);
 }
 
@@ -388,9 +450,10 @@ wf_model *settings_start(const settings *set, const dataset *m, const wf_file *i
         return own;
     }
     if (own) settings_check_freeze(set, own);
-    if (own && settings_pack_base(set, own, init, message) &&
-        wf_model_load_weights(own, init, message))
-        return own;
+    /* with --lora, the frozen weights may have another format than the file */
+    bool ok = own && (!set->model.lora ||
+                      wf_model_pack(own, init, set->model.base_weights, WF_ROW_MAJOR, message));
+    if (ok && wf_model_load_weights(own, init, message)) return own;
     wf_model_free(own);
     return NULL;
 }

@@ -24,7 +24,7 @@ wf_token_kind settings_tokenizer(const settings *set, int side) {
                                                            : set->data.tokenizer);
 }
 
-wf_tokenizer_options settings_tokens(const settings *set, int side) {
+static wf_tokenizer_options tokens_of(const settings *set, int side) {
     wf_tokenizer_options tokens = wf_tokenizer_defaults(settings_tokenizer(set, side));
     bool alike = tokens.kind == settings_tokenizer(set, 0);
     if (alike || option_seen(&train_program, "vocab-size"))
@@ -120,7 +120,7 @@ static void follow_lines(void *user, const survey *s, dataset_options *o) {
     if (!fixed) choose_kinds(set, s, o->shared);
     if (!read) choose_ids(set, o->shared ? bytes : bytes / 2);
     choose_positions(set);
-    for (int i = 0; i < 2; i++) o->tokens[i] = settings_tokens(set, i);
+    for (int i = 0; i < 2; i++) o->tokens[i] = tokens_of(set, i);
 }
 
 /* ---- what follows the data: batches and steps ----------------------------------------------------------------------- */
@@ -172,7 +172,9 @@ static void follow_text(void *user, double bytes, running_options *o) {
     choose_training(set, d.epochs, d.dropout);
 }
 
-dataset_follower settings_follower(settings *set) {
+/* Callbacks that set defaults of a new model by the data, for settings that were not on the command
+ * line. */
+static dataset_follower follower(settings *set) {
     bool follows = !set->run.resume && !set->model.init && settings_task(set)->text;
     if (!follows || (!settings_task(set)->running && !settings_from_files(set)))
         return (dataset_follower){ 0 };
@@ -189,7 +191,7 @@ static dataset_options pairs_of(settings *set) {
         .alignments = set->data.alignments,
         .valid_size = set->data.valid_size,
         .held = set->data.held,
-        .tokens = { settings_tokens(set, 0), settings_tokens(set, 1) },
+        .tokens = { tokens_of(set, 0), tokens_of(set, 1) },
         .spm = { set->data.spm_src, set->data.spm_tgt },
         .ids = ids_of(set),
         .json = set->data.tokenizer_json,
@@ -201,7 +203,7 @@ static dataset_options pairs_of(settings *set) {
                      .tokens = set->data.max_tokens,
                      .shuffle = true,
                      .seed = (uint64_t)set->recipe.seed },
-        .follow = settings_follower(set),
+        .follow = follower(set),
     };
 }
 
@@ -214,14 +216,14 @@ static running_options running_text_of(settings *set) {
                               .eval = set->data.text_eval,
                               .eval_bytes = set->data.text_eval_size,
                               .marker = set->data.document_marker,
-                              .tokens = settings_tokens(set, 0),
+                              .tokens = tokens_of(set, 0),
                               .json = set->data.tokenizer_json,
                               .end_token = set->data.end_token,
                               .window =
                                   set->data.max_len - (settings_task(set)->masks ? AROUND : 0),
                               .rows = most,
                               .seed = (uint64_t)set->recipe.seed,
-                              .follow = settings_follower(set) };
+                              .follow = follower(set) };
 }
 
 source_options settings_source(settings *set) {
@@ -289,13 +291,13 @@ wf_training_config settings_training(const settings *set) {
         .label_smoothing = set->recipe.label_smoothing,
         .recompute = set->run.recompute,
         .alignment_weight = set->data.alignments ? set->recipe.alignment_weight : 0,
-        .adapters = settings_adapters(set),
+        .adapters = { set->model.lora, set->model.lora_alpha, set->model.lora_targets },
         .quantize_aware = (wf_quantize)set->model.quantize_aware,
     };
 }
 
 /* Only AdamW and Lion get a weight decay. RMSprop's alpha is --beta2. */
-wf_optimizer_options settings_optimizer(const settings *set) {
+static wf_optimizer_options optimizer_of(const settings *set) {
     wf_optimizer_kind kind = (wf_optimizer_kind)set->recipe.optimizer;
     bool decays = kind == WF_ADAMW || kind == WF_LION;
     return (wf_optimizer_options){
@@ -323,7 +325,7 @@ wf_schedule settings_schedule(const settings *set) {
 wf_trainer *settings_trainer(const settings *set, wf_model *m, wf_pool *pool,
                              wf_transport *transport) {
     wf_tensor *const sums[] = { m->loss.loss, m->loss.nll, m->correct, m->alignment_loss };
-    wf_trainer_options o = { .optimizer = settings_optimizer(set),
+    wf_trainer_options o = { .optimizer = optimizer_of(set),
                              .schedule = settings_schedule(set),
                              .micro_batches = set->data.accum,
                              .sums = sums,

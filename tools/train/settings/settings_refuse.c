@@ -5,6 +5,7 @@
 
 #include "models/choices.h"
 #include "models/model_internal.h"
+#include "models/text_internal.h"
 #include "settings_file.h"
 
 /* Exits with 2 if a number was given that the chosen optimizer does not use. */
@@ -161,6 +162,34 @@ static void refuse_by_task(void) {
     }
 }
 
+/* Exits if --freeze is too long for a checkpoint's metadata, or not UTF-8. A checkpoint stores the list, and a resume must be able to read it. */
+static void refuse_freeze(const settings *set) {
+    char why[WF_MESSAGE];
+    if (!set->model.freeze) return;
+    size_t n = strlen(set->model.freeze);
+    if (n >= FREEZE_SIZE)
+        usage_error(&train_program, "--freeze: more than %d characters", FREEZE_SIZE - 1);
+    if (!wf_text_check(set->model.freeze, n, why)) usage_error(&train_program, "--freeze: %s", why);
+}
+
+/* Exits if options of adapters contradict each other, or would have no effect. */
+static void refuse_lora(const settings *set) {
+    const program *p = &train_program;
+    static const char *const beside[] = { "lora-alpha", "lora-targets", "base-weights" };
+    const char *targets = set->model.lora_targets;
+    char why[WF_MESSAGE];
+    for (int i = 0; i < 3; i++)
+        option_no_effect(p, beside[i], !set->model.lora, "it is for --lora");
+    if (set->model.lora && set->model.quantize_aware)
+        usage_error(p, "--quantize-aware: adapters leave the matrices as they are, which it would "
+                       "round: leave --lora out");
+    option_no_effect(p, "freeze", set->model.lora > 0, "--lora trains adapters alone");
+    if (set->model.lora && !set->model.init && !set->run.resume)
+        usage_error(p, "--lora adapts a model: name it with --init MODEL");
+    if (targets && !wf_text_check(targets, strlen(targets), why))
+        usage_error(p, "--lora-targets: %s", why);
+}
+
 void settings_refuse_idle(const settings *set) {
     const program *p = &train_program;
     bool reports = !set->run.quiet || set->run.log || set->run.json || set->run.curve ||
@@ -210,6 +239,8 @@ void settings_refuse_idle(const settings *set) {
                      "a language model has no cross-attention to guide");
     option_no_effect(p, "alignment-weight", !set->data.alignments, "it is for --alignments");
     option_no_effect(p, "epochs", option_seen(p, "max-steps"), "--max-steps says when to stop");
+    refuse_freeze(set);
+    refuse_lora(set);
 }
 
 static void refuse_masks(const settings *set) {
