@@ -4,7 +4,6 @@
 
 #include "core/save.h"
 
-bool wf_leaf_chosen(const wf_leaves *what, const wf_tensor *t);
 /* The selected leaves in the order of recording; the caller frees the array. NULL: out of
  * memory. */
 wf_tensor **wf_leaves_of(const wf_graph *g, const wf_leaves *what, int *n);

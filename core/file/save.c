@@ -15,7 +15,7 @@
 
 /* ---- which leaves ---------------------------------------------------------------------------- */
 
-bool wf_leaf_chosen(const wf_leaves *what, const wf_tensor *t) {
+static bool is_chosen(const wf_leaves *what, const wf_tensor *t) {
     bool both = !what || what->parameters == what->buffers;
     if (!is_stored(t) || leaf_of(t)->transient) return false;
     if (!both && what->parameters != (t->kind == WF_PARAM)) return false;
@@ -28,7 +28,7 @@ wf_tensor **wf_leaves_of(const wf_graph *g, const wf_leaves *what, int *n) {
     wf_tensor **leaves = calloc((size_t)g->n_nodes + 1, sizeof(wf_tensor *));
     *n = 0;
     for (int id = 0; leaves && id < g->n_nodes; id++)
-        if (wf_leaf_chosen(what, g->nodes[id])) leaves[(*n)++] = g->nodes[id];
+        if (is_chosen(what, g->nodes[id])) leaves[(*n)++] = g->nodes[id];
     return leaves;
 }
 

@@ -388,12 +388,12 @@ static bool allocate(picture *p) {
            p->links_into;
 }
 
-void wf_picture_free(picture *p) {
+static void free_picture(picture *p) {
     free(p->needed), free(p->used), free(p->folded), free(p->where), free(p->box_of);
     free(p->modules), free(p->boxes), free(p->links), free(p->links_into);
 }
 
-bool wf_picture_make(picture *p, char *message) {
+static bool make_picture(picture *p, char *message) {
     if (!allocate(p)) return fail(message, "out of memory");
     mark_needed(p);
     if (!place_in_modules(p)) return fail(message, "out of memory");
@@ -446,8 +446,7 @@ char *wf_dot(wf_tensor *const *fetch, int n, const wf_dot_options *options, char
     if (!values_fit(p.options, g))
         return fail(message, "numbers to draw must be of nodes of this graph, with a plan"), NULL;
     char *text = NULL;
-    if (wf_picture_make(&p, message) && !(text = wf_picture_text(&p)))
-        fail(message, "out of memory");
-    wf_picture_free(&p);
+    if (make_picture(&p, message) && !(text = wf_picture_text(&p))) fail(message, "out of memory");
+    free_picture(&p);
     return text;
 }

@@ -85,9 +85,6 @@ typedef struct picture {
     double seconds; /* time of all steps of the plan */
 } picture;
 
-/* dot.c */
-bool wf_picture_make(picture *p, char *message);
-void wf_picture_free(picture *p);
 int wf_style_of(const wf_tensor *t); /* dot_text.c: the row of the table of styles for a tensor */
 
 /* dot_text.c: the picture as malloc'ed text; NULL: out of memory */

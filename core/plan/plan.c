@@ -9,6 +9,7 @@
 
 #include "core/graph_internal.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -176,4 +177,33 @@ void wf_plan_free(wf_plan *p) {
     free(p->feeds);
     wf_arenas_free(p->own), free(p->rewritten), free(p->fused_into);
     free(p->counters), free(p->nodes), free(p->index), free(p->fed), free(p);
+}
+
+/* ---- errors --------------------------------------------------------------------------------- */
+
+bool wf_plan_fail(wf_plan *p, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    vsnprintf(p->error, sizeof p->error, format, args);
+    va_end(args);
+    if (p->graph) wf_name_tags(p->graph, p->error, sizeof p->error);
+    return false;
+}
+
+bool wf_plan_lacks(wf_plan *p) {
+    p->lacks = true;
+    return wf_plan_fail(p, "out of memory");
+}
+
+bool wf_plan_fail_at(wf_plan *p, const wf_tensor *node, const wf_op *op) {
+    const char *path = node && node->name ? node->name : "";
+    const char *function = node && node->function ? node->function : op->name;
+    bool same = strcmp(function, op->name) == 0;
+    return wf_plan_fail(p, "%s%s%s%s%s: %s", path, path[0] ? ": " : "", same ? "" : function,
+                        same ? "" : ": ", op->name,
+                        p->report.message[0] ? p->report.message : "failed");
+}
+
+bool wf_plan_ok(const wf_plan *p) {
+    return p && p->ok;
 }

@@ -1,12 +1,11 @@
 /* core/plan/plan.h - inside core: plans compiled from a graph, and the states of generations. Not
  * installed.
  *
- * plan.c     which nodes must be computed             order.c    in which order
+ * plan.c     which nodes must be computed; errors     order.c    in which order
  * rewrite.c  rewrite rules: fusion of ops             bind.c     a binding: shapes, views, schedule
- * plan_memory.c   lifetimes of storages                    offsets.c  what lies where in the arena
- * run.c      feed, run, fetch, profile                state.c    cached rows of a generation
- * pool.c     threads                                  plan_error.c  how a plan fails
- * point.c    where the data of views lie */
+ * plan_memory.c   lifetimes of storages               offsets.c  what lies where in the arena
+ * run.c      where data lie; feed, run, fetch         state.c    cached rows of a generation
+ * pool.c     threads */
 #ifndef WEFT_CORE_PLAN_PLAN_H
 #define WEFT_CORE_PLAN_PLAN_H
 
@@ -164,7 +163,6 @@ static inline const wf_tensor *wf_plan_node(const wf_plan *p, int id) { /* as it
 bool wf_plan_prepare(wf_plan *p, int64_t position);
 /* the view and the storage of t, valid after wf_plan_prepare; NULL: t is not in the plan */
 bound_view *wf_plan_value(wf_plan *p, const wf_tensor *t);
-void wf_plan_point(wf_plan *p, const wf_state *s); /* set the data pointers of all views */
 void wf_binding_free(binding *b);
 
 /* rewrite.c: apply the rules, and put the replacements into p->rewritten. need: bits by node id.

@@ -82,7 +82,8 @@ static const char *after(const char *target, size_t n) {
     return target + n + (target[n] == ',');
 }
 
-bool wf_module_among(const char *targets, const char *module) {
+/* True if one of the targets, separated by commas, is this module. */
+static bool is_among(const char *targets, const char *module) {
     for (size_t n; *targets; targets = after(targets, n)) {
         n = strcspn(targets, ",");
         if (fits(targets, n, module)) return true;
@@ -124,7 +125,7 @@ static wf_tensor *declare_all(void *user, wf_tensor *weight) {
     wf_module modules[WF_MODULE_PARTS + 1];
     int n = wf_modules_of(m, weight, modules);
     for (int i = 0; i < n; i++) {
-        if (!wf_module_among(m->training.adapters.targets, modules[i].name)) continue;
+        if (!is_among(m->training.adapters.targets, modules[i].name)) continue;
         declare(m, weight, &modules[i]);
         if (i == 0) break; /* the whole matrix */
     }

@@ -20,8 +20,6 @@ typedef struct wf_module {
  * its parts q_proj, k_proj and v_proj. Returns how many there are; 0: none. */
 int wf_modules_of(const wf_model *m, const wf_tensor *weight,
                   wf_module modules[WF_MODULE_PARTS + 1]);
-/* True if one of the targets, separated by commas, is this module. */
-bool wf_module_among(const char *targets, const char *module);
 /* The adapter of a module in m's graph: A and B. False: it has none. */
 bool wf_adapter_find(const wf_model *m, const char *module, wf_tensor **a, wf_tensor **b);
 /* The factor of B A: alpha / rank, or 1 if alpha is 0. */

@@ -2,7 +2,7 @@
  *
  * decoder.c         the decoder: its plans and memory, reading a batch, one cached step
  * decode_options.c  defaults and checks of options
- * search.c          wf_decode: sentences, their hypotheses, and the batch rows they occupy
+ * search.c          wf_decode: sentences, their hypotheses, the batch rows they occupy, results
  * hypothesis.c      the length, the candidates and the end of a hypothesis
  * beam.c            extends the likeliest hypotheses
  * sample.c          or draws tokens at random
@@ -12,7 +12,6 @@
  * few_logits.c      computes the logits of these candidates alone
  * watch.c           tells a listener what each step ranks and decides
  * candidates.c      finds the likeliest tokens of a row of logits
- * decode_results.c  writes the results
  * score.c           the log-probabilities of given outputs
  * generation.c      decoding settings in a model's file */
 #ifndef WEFT_MODELS_DECODE_DECODER_H

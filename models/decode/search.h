@@ -176,8 +176,4 @@ void wf_narrow_row(const search *q, const sentence *s, char *scratch, logit_row 
  * the end token yet, and all other candidates are banned. */
 bool wf_narrow_leaves(const search *q, const sentence *s, const logit_row *r);
 
-/* ---- decode_results.c ------------------------------------------------------------------------ */
-
-bool wf_make_results(search *q, wf_decoded *results);
-
 #endif

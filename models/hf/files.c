@@ -1,7 +1,7 @@
 /* models/hf/files.c - the list of the files that a folder may have.
  *
  * Paths are made only of names in the list, as an assert checks. The one exception are weight files
- * that an index names (shards.c). file_list.c gives programs both. */
+ * that an index names (shards.c), which gives programs both. */
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>

@@ -93,20 +93,6 @@ bool wf_hf_not_done(hf_object *o, const wf_generation *g, char *message);
 #define HF_TORCH "pytorch_model.bin"
 #define HF_TORCH_INDEX "pytorch_model.bin.index.json"
 
-/* An index: pairs of a tensor and its file, sorted by file. */
-typedef struct hf_shards {
-    hf_object map;
-    const hf_value **pairs; /* [n] */
-    int n;
-} hf_shards;
-bool wf_hf_read_shards(hf_shards *s, const char *folder, const char *index, char *message);
-void wf_hf_shards_free(hf_shards *s);
-/* The file name of pair i, without a '\0' at its end; its length in bytes; the index of the next
- * file's first pair, or n after the last file. */
-const char *wf_hf_shard(const hf_shards *s, int i);
-size_t wf_hf_shard_bytes(const hf_shards *s, int i);
-int wf_hf_next_shard(const hf_shards *s, int i);
-
 /* Opens the weights. *name becomes the name of the file, or of the index. NULL with message. */
 wf_file *wf_hf_open_weights(const char *folder, const char **name, char *message);
 

@@ -10,9 +10,17 @@
 
 #include "core/file_internal.h"
 #include "folder.h"
+#include "models/hf_internal.h"
 #include "models/message.h"
 
 /* ---- the index ------------------------------------------------------------------------------- */
+
+/* An index: pairs of a tensor and its file, sorted by file. */
+typedef struct hf_shards {
+    hf_object map;
+    const hf_value **pairs; /* [n] */
+    int n;
+} hf_shards;
 
 /* Orders pairs by file. A file's name is the quoted text itself: names that need an escape are
  * rejected. */
@@ -53,7 +61,7 @@ static bool sort_pairs(hf_shards *s, char *message) {
     return true;
 }
 
-bool wf_hf_read_shards(hf_shards *s, const char *folder, const char *index, char *message) {
+static bool read_shards(hf_shards *s, const char *folder, const char *index, char *message) {
     hf_object whole;
     *s = (hf_shards){ 0 };
     bool ok = wf_hf_object_read(&whole, folder, index, message) &&
@@ -62,21 +70,22 @@ bool wf_hf_read_shards(hf_shards *s, const char *folder, const char *index, char
     return ok;
 }
 
-void wf_hf_shards_free(hf_shards *s) {
+static void free_shards(hf_shards *s) {
     wf_hf_object_free(&s->map);
     free(s->pairs);
 }
 
-/* The file's name without the quotes of the JSON text. */
-const char *wf_hf_shard(const hf_shards *s, int i) {
-    return s->pairs[i]->text + 1;
+/* The file's name without the quotes of the JSON text, nor a '\0' at its end; its length in bytes. */
+static const char *name_of(const hf_value *v) {
+    return v->text + 1;
 }
 
-size_t wf_hf_shard_bytes(const hf_shards *s, int i) {
-    return s->pairs[i]->bytes - 2;
+static int name_bytes(const hf_value *v) {
+    return (int)v->bytes - 2;
 }
 
-int wf_hf_next_shard(const hf_shards *s, int i) {
+/* The index of the next file's first pair, or n after the last file. */
+static int next_shard(const hf_shards *s, int i) {
     int next = i + 1;
     while (next < s->n && same_file(s->pairs[next], s->pairs[i])) next++;
     return next;
@@ -86,8 +95,8 @@ int wf_hf_next_shard(const hf_shards *s, int i) {
 
 static bool check_shard(const wf_file *f, const hf_object *map, const hf_value *const *of, int n,
                         char *message) {
-    const int bytes = (int)of[0]->bytes - 2;
-    const char *name = of[0]->text + 1;
+    const int bytes = name_bytes(of[0]);
+    const char *name = name_of(of[0]);
     if (!wf_file_ok(f)) return fail(message, "%.*s: %.200s", bytes, name, wf_file_error(f));
     for (int i = 0; i < n; i++)
         if (!wf_file_find(f, of[i]->key))
@@ -103,8 +112,8 @@ static bool check_shard(const wf_file *f, const hf_object *map, const hf_value *
 
 static wf_file *open_shard(const char *folder, const hf_shards *s, int i, char *message) {
     char path[HF_PATH];
-    int n = snprintf(path, sizeof path, "%s/%.*s", folder, (int)wf_hf_shard_bytes(s, i),
-                     wf_hf_shard(s, i));
+    int n = snprintf(path, sizeof path, "%s/%.*s", folder, name_bytes(s->pairs[i]),
+                     name_of(s->pairs[i]));
     if (n < HF_PATH) return wf_file_open(path);
     fail(message, "the folder's name is too long");
     return NULL;
@@ -115,7 +124,7 @@ static wf_file *open_shards(const char *folder, const hf_shards *s, char *messag
     bool ok = files || fail(message, "out of memory");
     int n = 0;
     for (int i = 0, next; ok && i < s->n; i = next) {
-        next = wf_hf_next_shard(s, i);
+        next = next_shard(s, i);
         files[n] = open_shard(folder, s, i, message);
         ok = files[n] != NULL;
         n += ok;
@@ -134,9 +143,9 @@ static wf_file *open_shards(const char *folder, const hf_shards *s, char *messag
 
 static wf_file *open_index(const char *folder, const char *name, char *message) {
     hf_shards s;
-    bool ok = wf_hf_read_shards(&s, folder, name, message);
+    bool ok = read_shards(&s, folder, name, message);
     wf_file *f = ok ? open_shards(folder, &s, message) : NULL;
-    wf_hf_shards_free(&s);
+    free_shards(&s);
     return f;
 }
 
@@ -194,4 +203,50 @@ void wf_hf_tensors_free(hf_tensors *t) {
         free((void *)(uintptr_t)t->entries[i].data);
     }
     free(t->entries);
+}
+
+/* ---- the names of a folder's files: those of files.c, and the weight files of an index ------ */
+
+static bool add(wf_hf_files *list, const char *name, size_t bytes) {
+    if (!(list->n & (list->n - 1))) {
+        size_t room = list->n ? 2 * (size_t)list->n : 1;
+        char **more = realloc(list->names, room * sizeof *more);
+        if (!more) return false;
+        list->names = more;
+    }
+    char *copy = malloc(bytes + 1);
+    if (!copy) return false;
+    memcpy(copy, name, bytes);
+    copy[bytes] = '\0';
+    list->names[list->n++] = copy;
+    return true;
+}
+
+static bool add_shards(wf_hf_files *list, const char *folder, const char *index, char *message) {
+    hf_shards s;
+    if (!wf_hf_exists(folder, index)) return true;
+    bool ok = read_shards(&s, folder, index, message);
+    for (int i = 0; ok && i < s.n; i = next_shard(&s, i))
+        ok = add(list, name_of(s.pairs[i]), (size_t)name_bytes(s.pairs[i])) ||
+             fail(message, "out of memory");
+    free_shards(&s);
+    return ok;
+}
+
+bool wf_hf_list_files(const char *folder, wf_hf_files *list, char *message) {
+    bool ok = true;
+    if (!list) return fail(message, "there is no room for the names");
+    *list = (wf_hf_files){ 0 };
+    const char *name;
+    for (int i = 0; ok && (name = wf_hf_file_name(i)); i++)
+        ok = add(list, name, strlen(name)) || fail(message, "out of memory");
+    return ok && (!folder || (add_shards(list, folder, HF_INDEX, message) &&
+                              add_shards(list, folder, HF_TORCH_INDEX, message)));
+}
+
+void wf_hf_files_free(wf_hf_files *list) {
+    if (!list) return;
+    for (int i = 0; i < list->n; i++) free(list->names[i]);
+    free(list->names);
+    *list = (wf_hf_files){ 0 };
 }

@@ -10,9 +10,6 @@ bool wf_row_fits(wf_call *c, int i, int64_t columns, const char *what);
 
 /* Fails the call unless the mask is absent, or real and broadcasts to x. */
 bool wf_mask_fits(wf_call *c, const wf_view *mask, const wf_view *x);
-/* Returns the mask of row number `row` of x, and sets *step to the distance of its elements; NULL
- * if there is no mask. */
-const void *wf_mask_row(const wf_view *mask, const wf_view *x, int64_t row, int64_t *step);
 /* How many columns of a row a causal mask leaves open; all of them unless `causal` is set. */
 int64_t wf_open_columns(bool causal, int64_t row, int64_t rows, int64_t columns);
 

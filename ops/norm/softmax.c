@@ -52,7 +52,9 @@ bool wf_mask_fits(wf_call *c, const wf_view *mask, const wf_view *x) {
            wf_fail(c, "a mask %s does not broadcast to %s", wf_show(c, mask), wf_show(c, x));
 }
 
-const void *wf_mask_row(const wf_view *mask, const wf_view *x, int64_t row, int64_t *step) {
+/* Returns the mask of row number `row` of x, and sets *step to the distance of its elements; NULL
+ * if there is no mask. */
+static const void *mask_row(const wf_view *mask, const wf_view *x, int64_t row, int64_t *step) {
     int64_t at = 0;
     if (mask->ndim < 0) return NULL;
     for (int i = x->ndim - 2; i >= 0; row /= x->shape[i--])
@@ -92,7 +94,7 @@ static bool eval_softmax(const wf_call *c, int phase, int64_t task, void *scratc
         return true;
     }
     for (int64_t r = from; r < to; r++) {
-        const void *mask = wf_mask_row(&c->in[1], x, r, &step);
+        const void *mask = mask_row(&c->in[1], x, r, &step);
         int64_t open = wf_open_columns(a->causal, r % rows, rows, n);
         WF_KERNEL(x->dtype,
                   softmax_row(n, open, wf_at(x, r * n), 1, mask, step, false, wf_at(y, r * n)));

@@ -107,7 +107,8 @@ static uint32_t panels_embedding(const wf_call *c) {
 /* The gradient of a row that was read n times is the sum of n rows of dy. */
 static void grad_embedding(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
     (void)need;
-    dx[0] = wf_embedding_backward(dy[0], y->in[1], y->in[0]);
+    wf_tensor *const in[] = { dy[0], y->in[1], y->in[0], NULL };
+    dx[0] = wf_record(&wf_op_embedding_backward, 4, in, NULL);
 }
 
 /* Shapes: table [V, D] real, ids [...] i32 -> [..., D].
@@ -235,10 +236,6 @@ const wf_op wf_op_embedding_backward = {
                                .exclusive = true,
                                .in_place = 1 << EMBEDDING_ADDEND },
 };
-
-wf_tensor *wf_embedding_backward(wf_tensor *dy, wf_tensor *ids, wf_tensor *table) {
-    return wf_record(&wf_op_embedding_backward, 4, (wf_tensor *[]){ dy, ids, table, NULL }, NULL);
-}
 
 /* ---- arange: 0, 1, ...; position_ids: P, P + 1, ...; one for each step of an axis ------------ */
 

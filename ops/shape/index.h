@@ -4,9 +4,6 @@
 
 #include "ops/custom.h"
 
-/* zeros like the table, with dy[i, :] added to row ids[i] */
-wf_tensor *wf_embedding_backward(wf_tensor *dy, wf_tensor *ids, wf_tensor *table);
-
 /* Calls wf_fail because `id`, element i of a tensor of this shape, is not in [0, below). Returns
  * false. */
 bool wf_id_outside(const wf_call *c, int64_t id, const wf_view *shape, int64_t i, int64_t below);

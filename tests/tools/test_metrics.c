@@ -6,7 +6,6 @@
 #include "tests/suites.h"
 #include "tests/support/faults.h"
 #include "tests/support/support.h"
-#include "tools/metrics/edits.h"
 #include "tools/metrics/metrics.h"
 #include "tools/metrics/words.h"
 

@@ -4,8 +4,7 @@
  * generate_search.c  search settings: from options and from the model's file
  * generate_long.c    lines that are too long for the model
  * generate_lines.c   reads lines, sorts them by length into batches, writes results in order
- * generate_output.c  a result as text or JSON; the comparison with references
- * generate_stream.c  streams the text of an output
+ * generate_output.c  a result as text or JSON, also streamed; the comparison with references
  * generate_align.c   alignments of words, beside outputs or beside given targets
  * explain.c          the page of --explain: explain.h */
 #ifndef WEFT_TOOLS_GENERATE_GENERATE_H
@@ -154,7 +153,7 @@ void open_window(job *j);  /* allocates the window of lines */
 void answer_lines(job *j); /* answers the prompt, or all lines of the input */
 void close_window(job *j);
 
-/* ---- generate_stream.c ----------------------------------------------------------------------- */
+/* ---- generate_output.c: streaming ------------------------------------------------------------ */
 
 /* For --stream: from now on each token is written as soon as it is chosen. */
 void open_stream(job *j);

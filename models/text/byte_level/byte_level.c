@@ -6,6 +6,49 @@
 #include <stdlib.h>
 
 #include "core/base/utf8.h"
+#include "models/text/fields.h"
+#include "unicode.h"
+
+/* ---- chunks --------------------------------------------------------------------------------- */
+
+/* ---- chunks ---------------------------------------------------------------------------------- */
+
+static wf_unicode_class class_at(wf_span text, size_t at, size_t *bytes) {
+    wf_span c = wf_code_point(text.text + at, text.bytes - at);
+    *bytes = c.bytes;
+    return wf_unicode_class_of((uint32_t)wf_utf8_code(c.text, c.bytes));
+}
+
+/* The end of the run of characters of this class from `at` on; *last: where its last character
+ * begins. */
+static size_t run_end(wf_span text, size_t at, wf_unicode_class class, size_t *last) {
+    size_t bytes;
+    for (*last = at; at < text.bytes && class_at(text, at, &bytes) == class; at += bytes)
+        *last = at;
+    return at;
+}
+
+static size_t contraction(wf_span text) {
+    static const char *const tails[] = { "s", "t", "re", "ve", "m", "ll", "d" };
+    for (size_t i = 0; *text.text == '\'' && i < sizeof tails / sizeof *tails; i++) {
+        size_t n = strlen(tails[i]);
+        if (text.bytes > n && memcmp(text.text + 1, tails[i], n) == 0) return n + 1;
+    }
+    return 0;
+}
+
+/* The length of the first alternative of 's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+|
+ * ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+ that matches. If other text follows a run of white space, the
+ * run's last character is left to that text, unless it is the only one. */
+size_t wf_byte_level_chunk(wf_span text) {
+    size_t n = contraction(text), bytes, last;
+    if (n) return n;
+    size_t from = *text.text == ' ' && text.bytes > 1;
+    wf_unicode_class class = class_at(text, from, &bytes);
+    if (class != UNICODE_BLANK) return run_end(text, from, class, &last);
+    n = run_end(text, 0, UNICODE_BLANK, &last);
+    return n == text.bytes || !last ? n : last;
+}
 
 #define REPLACEMENT "\xEF\xBF\xBD" /* U+FFFD */
 
@@ -293,4 +336,100 @@ int64_t wf_byte_level_decode(const wf_byte_level *b, const int32_t *ids, int64_t
     put_text(to, (wf_span){ text, used });
     free(text);
     return (int64_t)to->used;
+}
+
+/* ---- fields of a model's file --------------------------------------------------------------- */
+
+size_t wf_byte_level_field(const wf_byte_level *b, const char *field, char *text, size_t size) {
+    const wf_byte_level_options *o = &b->o;
+    wf_sink to = sink(text, size);
+    if (!strcmp(field, "vocabulary")) wf_put_pieces(&to, b->pieces, o->n_pieces);
+    if (!strcmp(field, "codes")) put(&to, o->merges, o->merges_bytes);
+    if (!strcmp(field, "special")) wf_put_ids(&to, o->special, WF_SPECIAL_IDS);
+    if (!strcmp(field, "before")) wf_put_ids(&to, o->before, o->n_before);
+    if (!strcmp(field, "after")) wf_put_ids(&to, o->after, o->n_after);
+    if (!strcmp(field, "silent")) wf_put_ids(&to, o->silent, o->n_silent);
+    if (!strcmp(field, "prefix") && o->prefix_space) put(&to, "space", strlen("space"));
+    return to.used;
+}
+
+wf_tokenizer *wf_byte_level_from_fields(const char *const *fields, const char *const *values, int n,
+                                        char *message) {
+#define FIELD(name) wf_field_value(fields, values, n, name)
+    int32_t special[WF_MOST_AROUND], before[WF_MOST_AROUND], after[WF_MOST_AROUND],
+        silent[WF_MOST_AROUND];
+    int n_special;
+    const char *codes = FIELD("codes"), *prefix = FIELD("prefix");
+    wf_byte_level_options o = { .before = before, .after = after, .silent = silent };
+    wf_pieces p = { 0 };
+    if (!FIELD("vocabulary")) return fail(message, "there is no vocabulary"), NULL;
+    if (prefix && strcmp(prefix, "space"))
+        return fail(message, "the prefix is '%.40s', not 'space'", prefix), NULL;
+    if (!wf_ids_read(FIELD("special"), special, &n_special, message) ||
+        !wf_ids_read(FIELD("before"), before, &o.n_before, message) ||
+        !wf_ids_read(FIELD("after"), after, &o.n_after, message) ||
+        !wf_ids_read(FIELD("silent"), silent, &o.n_silent, message))
+        return NULL;
+    if (n_special != WF_SPECIAL_IDS)
+        return fail(message, "%d special ids: %d", n_special, WF_SPECIAL_IDS), NULL;
+    memcpy(o.special, special, sizeof o.special);
+    o.merges = codes;
+    o.merges_bytes = codes ? strlen(codes) : 0;
+    o.prefix_space = prefix != NULL;
+    wf_tokenizer *t = NULL;
+    if (wf_pieces_read(&p, FIELD("vocabulary"), message)) {
+        o.pieces = p.at;
+        o.n_pieces = (int64_t)p.n;
+        t = wf_tokenizer_from_byte_level(&o, message);
+    }
+    wf_pieces_free(&p);
+    return t;
+#undef FIELD
+}
+
+/* ---- what was learned within GPT-2's chunks, with BART's first ids -------------------------- */
+
+/* Special ids in BART's order. As in BART, an output starts with the end token. */
+enum { FIRST, PADDING, END, UNKNOWN };
+static const char *const specials[WF_SPECIAL_IDS] = { "<s>", "<pad>", "</s>", "<unk>" };
+
+/* Long chunks are cut between two characters, and merges are learned within each part. */
+bool wf_byte_level_chunk_next(wf_span *rest, wf_span *chunk) {
+    if (!rest->bytes) return false;
+    size_t n = wf_byte_level_chunk(*rest);
+    if (n > LONGEST_CHUNK)
+        for (n = LONGEST_CHUNK; wf_utf8_continues(rest->text[n]);) n--;
+    *chunk = (wf_span){ rest->text, n };
+    rest->text += n;
+    rest->bytes -= n;
+    return true;
+}
+
+/* The text of merges.txt, which the caller frees; NULL: out of memory. */
+static char *merges_of(const wf_tokenizer *learned, size_t *bytes) {
+    *bytes = wf_tokenizer_codes(learned, NULL, 0);
+    char *merges = malloc(*bytes + 1);
+    if (merges) wf_tokenizer_codes(learned, merges, *bytes + 1);
+    return merges;
+}
+
+wf_tokenizer *wf_byte_level_learned(const wf_tokenizer *learned, char *message) {
+    static const int32_t before = FIRST;
+    wf_byte_level_options o = { .n_pieces = wf_tokenizer_size(learned),
+                                .special = { PADDING, UNKNOWN, END, END },
+                                .before = &before,
+                                .n_before = 1 };
+    const char **pieces = malloc((size_t)o.n_pieces * sizeof *pieces);
+    char *merges = merges_of(learned, &o.merges_bytes);
+    wf_tokenizer *t = NULL;
+    for (int32_t id = 0; pieces && id < o.n_pieces; id++)
+        pieces[id] = id < WF_SPECIAL_IDS ? specials[id] : wf_tokenizer_piece(learned, id);
+    o.pieces = pieces;
+    o.merges = merges;
+    if (pieces && merges)
+        t = wf_tokenizer_from_byte_level(&o, message);
+    else
+        fail(message, "out of memory");
+    free(pieces), free(merges);
+    return t;
 }

@@ -1,10 +1,6 @@
 /* models/text/byte_level/byte_level.h - inside models: byte-level byte-pair encoding as in GPT-2
  * (Radford et al. 2019). The vocabulary and merges come from other software, such as those of BART
- * and RoBERTa, or are learned here.
- *
- * byte_level.c makes, uses and frees it; byte_level_cut.c cuts a line into the chunks within
- * which bytes are merged; byte_level_learn.c makes one from learned merges; byte_level_fields.c
- * writes it to a model's file and reads it. */
+ * and RoBERTa, or are learned here. */
 #ifndef WEFT_MODELS_TEXT_BYTE_LEVEL_H
 #define WEFT_MODELS_TEXT_BYTE_LEVEL_H
 

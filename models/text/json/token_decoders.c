@@ -5,7 +5,7 @@
 
 /* ---- lists of texts -------------------------------------------------------------------------- */
 
-wf_span wf_texts_at(const wf_texts *t, size_t i) {
+static wf_span text_at(const wf_texts *t, size_t i) {
     size_t from = i ? t->ends[i - 1] : 0;
     const char *all = t->text.at ? t->text.at : ""; /* all of them may be empty */
     return (wf_span){ all + from, t->ends[i] - from };
@@ -33,7 +33,7 @@ void wf_texts_swap(wf_parts *p) {
 static bool each(wf_text_step *s, wf_parts *p,
                  bool (*change)(wf_text_step *, wf_parts *, wf_span, size_t)) {
     for (size_t i = 0; i < p->now.n; i++)
-        if (!change(s, p, wf_texts_at(&p->now, i), i) || !wf_texts_end(p)) return false;
+        if (!change(s, p, text_at(&p->now, i), i) || !wf_texts_end(p)) return false;
     wf_texts_swap(p);
     return true;
 }
@@ -90,10 +90,10 @@ static bool put_valid(wf_parts *p, wf_span s) {
 static bool decode_bytes(wf_text_step *s, wf_parts *p) {
     (void)s;
     for (size_t i = 0; i < p->now.n; i++)
-        if (!put_spelled(p, wf_texts_at(&p->now, i))) return false;
+        if (!put_spelled(p, text_at(&p->now, i))) return false;
     if (!wf_texts_end(p)) return false;
     wf_texts_swap(p);
-    if (!put_valid(p, wf_texts_at(&p->now, 0)) || !wf_texts_end(p)) return false;
+    if (!put_valid(p, text_at(&p->now, 0)) || !wf_texts_end(p)) return false;
     wf_texts_swap(p);
     return true;
 }
@@ -124,7 +124,7 @@ static bool put_run(wf_parts *p, size_t from, size_t to) {
     size_t before = p->next.text.bytes;
     if (from == to) return true;
     for (size_t i = from; i < to; i++) {
-        char c = (char)token_byte(wf_texts_at(&p->now, i));
+        char c = (char)token_byte(text_at(&p->now, i));
         if (!wf_texts_put(p, (wf_span){ &c, 1 })) return false;
     }
     if (wf_utf8_prefix(p->next.text.at + before, to - from) == to - from) return wf_texts_end(p);
@@ -138,8 +138,8 @@ static bool decode_fallback(wf_text_step *s, wf_parts *p) {
     size_t from = 0;
     (void)s;
     for (size_t i = 0; i < p->now.n; i++) {
-        if (token_byte(wf_texts_at(&p->now, i)) >= 0) continue;
-        if (!put_run(p, from, i) || !wf_texts_put(p, wf_texts_at(&p->now, i)) || !wf_texts_end(p))
+        if (token_byte(text_at(&p->now, i)) >= 0) continue;
+        if (!put_run(p, from, i) || !wf_texts_put(p, text_at(&p->now, i)) || !wf_texts_end(p))
             return false;
         from = i + 1;
     }
@@ -221,7 +221,7 @@ static bool read_ctc(wf_text_step *s, const wf_step_source *from) {
 static bool decode_ctc(wf_text_step *s, wf_parts *p) {
     wf_span last = { NULL, 0 };
     for (size_t i = 0; i < p->now.n; i++) {
-        wf_span token = wf_texts_at(&p->now, i);
+        wf_span token = text_at(&p->now, i);
         if (i && token.bytes == last.bytes && memcmp(token.text, last.text, last.bytes) == 0)
             continue;
         last = token;
@@ -230,7 +230,7 @@ static bool decode_ctc(wf_text_step *s, wf_parts *p) {
     wf_texts_swap(p);
     for (size_t i = 0; i < p->now.n; i++) {
         size_t before = p->next.text.bytes;
-        wf_span text = wf_texts_at(&p->now, i);
+        wf_span text = text_at(&p->now, i);
         if (s->flags[0] ? !put_clean(p, text) : !wf_texts_put(p, text)) return false;
         if (p->next.text.bytes > before || (s->flags[0] && !s->other.bytes))
             if (!wf_texts_end(p)) return false;
@@ -238,7 +238,7 @@ static bool decode_ctc(wf_text_step *s, wf_parts *p) {
     wf_texts_swap(p);
     if (!s->flags[0]) return true;
     for (size_t i = 0; i < p->now.n; i++)
-        if (!put_replaced(p, wf_texts_at(&p->now, i), s->other, (wf_span){ " ", 1 }) ||
+        if (!put_replaced(p, text_at(&p->now, i), s->other, (wf_span){ " ", 1 }) ||
             !wf_texts_end(p))
             return false;
     wf_texts_swap(p);

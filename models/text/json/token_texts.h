@@ -7,7 +7,6 @@
 
 #include "text_steps.h"
 
-wf_span wf_texts_at(const wf_texts *t, size_t i);
 bool wf_texts_put(wf_parts *p, wf_span s); /* appends to the unfinished text */
 bool wf_texts_end(wf_parts *p);            /* finishes it: the next put begins another */
 void wf_texts_swap(wf_parts *p);

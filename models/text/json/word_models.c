@@ -44,7 +44,7 @@ wf_span wf_id_text(const wf_ids_of_text *v, int64_t id) {
     return (wf_span){ wf_strings_at(&v->texts, i), wf_strings_bytes(&v->texts, i) };
 }
 
-void wf_ids_free(wf_ids_of_text *v) {
+static void free_ids(wf_ids_of_text *v) {
     wf_strings_free(&v->texts);
     free(v->ids), free(v->by_id);
     *v = (wf_ids_of_text){ 0 };
@@ -215,7 +215,7 @@ bool wf_word_model_read(wf_word_model *m, const json_tree *tree, size_t value, c
 }
 
 void wf_word_model_free(wf_word_model *m) {
-    wf_ids_free(&m->vocabulary), wf_strings_free(&m->words);
+    free_ids(&m->vocabulary), wf_strings_free(&m->words);
     wf_merges_free(&m->merges), wf_merger_free(&m->merger), wf_trie_free(&m->trie);
     free(m->word_ends), free(m->seen.at), free(m->joined.at), free(m->scores), free(m->best);
     *m = (wf_word_model){ 0 };

@@ -21,7 +21,6 @@ bool wf_ids_add(wf_ids_of_text *v, wf_span text, int64_t id, char *message);
 bool wf_ids_reserve(wf_ids_of_text *v, size_t n);
 int32_t wf_ids_find(const wf_ids_of_text *v, wf_span text); /* -1: none */
 wf_span wf_id_text(const wf_ids_of_text *v, int64_t id);    /* text NULL: none */
-void wf_ids_free(wf_ids_of_text *v);
 
 typedef struct wf_word_token {
     int32_t id;
