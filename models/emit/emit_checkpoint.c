@@ -97,10 +97,6 @@ static bool write_tensors(training_emitter *e, char *message) {
 
 /* ---- metadata -------------------------------------------------------------------------------- */
 
-static int by_key(const void *a, const void *b) {
-    return strcmp(((const wf_meta *)a)->key, ((const wf_meta *)b)->key);
-}
-
 /* The file's metadata without its checksum, sorted by key. The caller frees the list. NULL: out of
  * memory. */
 static wf_meta *list_texts(const training_emitter *e, int *n) {
@@ -112,7 +108,7 @@ static wf_meta *list_texts(const training_emitter *e, int *n) {
         wf_meta one = wf_file_meta_at(f, i);
         if (strcmp(one.key, "weft.checksum") != 0) texts[(*n)++] = one;
     }
-    if (texts) qsort(texts, (size_t)*n, sizeof *texts, by_key);
+    if (texts) qsort(texts, (size_t)*n, sizeof *texts, wf_file_by_key);
     return texts;
 }
 

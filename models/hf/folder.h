@@ -161,6 +161,9 @@ void wf_hf_put_key(hf_text *t, const char *name);
 void wf_hf_put_int(hf_text *t, const char *name, int64_t value);
 void wf_hf_put_flag(hf_text *t, const char *name, bool value);
 void wf_hf_put_real(hf_text *t, const char *name, double value);
+/* The row's key with its value in c, an hf_lm_config or hf_bert_config. activation: the name of an
+ * activation; NULL: its usual one. */
+void wf_hf_put_row(hf_text *t, const hf_key *row, const void *c, const char *activation);
 /* A number with the fewest digits that read back as the same number; returns text. */
 const char *wf_hf_real_text(double value, char text[WF_REAL_TEXT]);
 /* Passes the text to put_file as a file with this name, and frees it. */

@@ -22,11 +22,6 @@ static const hf_constant *constant_of(const hf_constant *constants, const char *
     return NULL;
 }
 
-static bool wrong(const hf_object *o, const hf_value *v, const char *want, char *message) {
-    char text[HF_SHOWN];
-    return fail(message, "%s: '%.60s' is %s, not %s", o->file, v->key, wf_hf_show(v, text), want);
-}
-
 /* True if the value is the number `want`; 1 and 1.0 are the same. */
 static bool same_number(const hf_value *v, const char *want) {
     double is, number;
@@ -44,7 +39,7 @@ bool wf_hf_check_constant(const hf_object *o, const hf_value *v, const hf_consta
     return c->as ? fail(message, "%s: '%s' is %.*s but '%s' is %.*s", o->file, v->key,
                         v->bytes < 30 ? (int)v->bytes : 30, v->text, c->as, n < 30 ? (int)n : 30,
                         want)
-                 : wrong(o, v, c->value, message);
+                 : wf_hf_wrong(o, v, c->value, message);
 }
 
 static bool read_activation(const hf_object *o, const hf_value *v, wf_activation *out,
@@ -56,7 +51,8 @@ static bool read_activation(const hf_object *o, const hf_value *v, wf_activation
         *out = wf_hf_activations[i].activation;
         return true;
     }
-    return wrong(o, v, "one of swish, silu, relu, gelu, gelu_new, gelu_pytorch_tanh", message);
+    return wf_hf_wrong(o, v, "one of swish, silu, relu, gelu, gelu_new, gelu_pytorch_tanh",
+                       message);
 }
 
 /* Reads an id, which may stand in a list of length 1. */
@@ -73,7 +69,7 @@ static bool read_feed_forward(const hf_object *o, const hf_value *v, hf_config *
     char text[64];
     return (wf_hf_string(v, text, sizeof text) &&
             wf_hf_t5_feed_forward(text, &c->c.gated, &c->c.activation)) ||
-           wrong(o, v, "relu, gated-gelu or another form of these activations", message);
+           wf_hf_wrong(o, v, "relu, gated-gelu or another form of these activations", message);
 }
 
 bool wf_hf_read_key(const hf_object *o, const hf_key *row, void *c, char *message) {
@@ -86,25 +82,25 @@ bool wf_hf_read_key(const hf_object *o, const hf_key *row, void *c, char *messag
     if (!v) there.bytes = strlen(row->absent);
     switch (row->type) {
     case HF_FLAG:
-        return wf_hf_bool(&there, at) || wrong(o, &there, "true or false", message);
+        return wf_hf_bool(&there, at) || wf_hf_wrong(o, &there, "true or false", message);
     case HF_ACTIVATION:
         return read_activation(o, &there, at, message);
     case HF_FEED_FORWARD:
         return read_feed_forward(o, &there, c, message);
     case HF_REAL:
-        return wf_hf_real(&there, at) || wrong(o, &there, "a number", message);
+        return wf_hf_real(&there, at) || wf_hf_wrong(o, &there, "a number", message);
     case HF_FIRST_ID:
         if (*there.text != '[' || wf_hf_ids(&there, 1, ids, HF_MOST_ENDS) < 1)
             return (!v && wf_hf_int(&there, at)) || read_id(&there, at) ||
-                   wrong(o, &there, "a token's id, or a list of ids", message);
+                   wf_hf_wrong(o, &there, "a token's id, or a list of ids", message);
         *(int64_t *)at = ids[0];
         return true;
     case HF_ID:
         return (!v && wf_hf_int(&there, at)) || read_id(&there, at) ||
-               wrong(o, &there, "a token's id", message);
+               wf_hf_wrong(o, &there, "a token's id", message);
     default:
         return (wf_hf_int(&there, at) && *(int64_t *)at >= 0 && *(int64_t *)at <= INT32_MAX) ||
-               wrong(o, &there, "a count", message);
+               wf_hf_wrong(o, &there, "a count", message);
     }
 }
 
@@ -122,7 +118,7 @@ static bool find_family(const hf_object *o, const hf_family **family, char *mess
     const char *older = (*family)->older;
     return !classes || wf_hf_lists(classes, (*family)->architecture) ||
            (older && wf_hf_lists(classes, older)) ||
-           wrong(o, classes, (*family)->architecture, message);
+           wf_hf_wrong(o, classes, (*family)->architecture, message);
 }
 
 bool wf_hf_check_keys(const hf_object *o, const hf_key *keys, const hf_constant *constants,
@@ -164,9 +160,9 @@ static bool read_t5(const hf_object *o, const hf_family *family, hf_config *c, c
     wf_activation activation = WF_RELU;
     bool is;
     if (gated && (!wf_hf_bool(gated, &is) || is != c->c.gated))
-        return wrong(o, gated, "what 'feed_forward_proj' says", message);
+        return wf_hf_wrong(o, gated, "what 'feed_forward_proj' says", message);
     if (by && (!read_activation(o, by, &activation, NULL) || activation != c->c.activation))
-        return wrong(o, by, "what 'feed_forward_proj' says", message);
+        return wf_hf_wrong(o, by, "what 'feed_forward_proj' says", message);
     if (c->c.head_dim < 1) return fail(message, "%s: 'd_kv' is 0, not a width", o->file);
     if (!c->c.decoder_layers) c->c.decoder_layers = c->c.encoder_layers;
     if (!wf_hf_find(o, "scale_decoder_outputs")) c->scaled = c->tied;

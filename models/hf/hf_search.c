@@ -124,11 +124,6 @@ bool wf_hf_is_search_key(const char *name) {
 
 /* ---- one value ------------------------------------------------------------------------------- */
 
-static bool wrong(const hf_object *o, const hf_value *v, const char *want, char *message) {
-    char text[HF_SHOWN];
-    return fail(message, "%s: '%.60s' is %s, not %s", o->file, v->key, wf_hf_show(v, text), want);
-}
-
 /* Reads a whole number. If the key is missing, *out does not change. */
 static bool whole(const hf_object *o, const char *key, int64_t low, int64_t high, int64_t *out,
                   char *message) {
@@ -136,12 +131,12 @@ static bool whole(const hf_object *o, const char *key, int64_t low, int64_t high
     char want[64];
     if (!v || (wf_hf_int(v, out) && *out >= low && *out <= high)) return true;
     snprintf(want, sizeof want, "between %lld and %lld", (long long)low, (long long)high);
-    return wrong(o, v, want, message);
+    return wf_hf_wrong(o, v, want, message);
 }
 
 static bool flag(const hf_object *o, const char *key, bool *out, char *message) {
     const hf_value *v = wf_hf_find(o, key);
-    return !v || wf_hf_bool(v, out) || wrong(o, v, "true or false", message);
+    return !v || wf_hf_bool(v, out) || wf_hf_wrong(o, v, "true or false", message);
 }
 
 /* Reads the value of a key as an id, or as a list of one id. *out becomes -1 if the key is
@@ -152,12 +147,12 @@ static bool one_id(const hf_object *o, const char *key, int64_t *out, char *mess
     *out = -1;
     if (!v) return true;
     if (*v->text == '[') {
-        if (wf_hf_ids(v, 1, &id, 1) != 1) return wrong(o, v, "one token's id", message);
+        if (wf_hf_ids(v, 1, &id, 1) != 1) return wf_hf_wrong(o, v, "one token's id", message);
         *out = id;
         return true;
     }
     return (wf_hf_int(v, out) && *out >= 0 && *out <= INT32_MAX) ||
-           wrong(o, v, "a token's id", message);
+           wf_hf_wrong(o, v, "a token's id", message);
 }
 
 /* ---- parts of a search ----------------------------------------------------------------------- */
@@ -241,10 +236,10 @@ static bool read_ban(const hf_object *o, const char *key, int depth, const hf_co
     const hf_value *v = wf_hf_find(o, key);
     int n = v ? wf_hf_ids(v, depth, g->banned + g->n_banned, WF_MOST_BANNED - g->n_banned) : 0;
     if (n < 0)
-        return wrong(o, v,
-                     depth == 2 ? "a list of lists of one id each, 64 at most"
-                                : "a list of ids, 64 at most",
-                     message);
+        return wf_hf_wrong(o, v,
+                           depth == 2 ? "a list of lists of one id each, 64 at most"
+                                      : "a list of ids, 64 at most",
+                           message);
     for (; n > 0; n--, g->n_banned++)
         if (g->banned[g->n_banned] == c->end || g->banned[g->n_banned] >= target_vocab(c))
             return fail(message, "%s: '%s' has %d, which is the end or in no vocabulary", o->file,
@@ -262,7 +257,7 @@ static bool read_stop(const hf_object *o, wf_decode_options *d, char *message) {
         d->stop = WF_STOP_LONGEST;
         return true;
     }
-    if (!wf_hf_bool(v, &early)) return wrong(o, v, "true, false or \"never\"", message);
+    if (!wf_hf_bool(v, &early)) return wf_hf_wrong(o, v, "true, false or \"never\"", message);
     if (early) d->stop = WF_STOP_FULL;
     return true;
 }
@@ -272,7 +267,7 @@ static bool read_penalty(const hf_object *o, wf_decode_options *d, char *message
     d->penalty = WF_PENALTY_AVERAGE;
     d->alpha = 1;
     return !v || (wf_hf_real(v, &d->alpha) && d->alpha >= 0 && d->alpha <= 10) ||
-           wrong(o, v, "between 0 and 10", message);
+           wf_hf_wrong(o, v, "between 0 and 10", message);
 }
 
 /* Reads the length limits of a language model. Limits that include the prompt are not supported,
@@ -320,7 +315,7 @@ static bool real(const hf_object *o, const char *key, double low, double high, d
     if (!v || (wf_hf_real(v, out) && *out >= low && *out <= high)) return true;
     snprintf(want, sizeof want, "between %s and %s", wf_format_real(low, 6, least),
              wf_format_real(high, 6, most));
-    return wrong(o, v, want, message);
+    return wf_hf_wrong(o, v, want, message);
 }
 
 /* Reads exponential_decay_length_penalty, which is an array [start, factor]. */
@@ -330,7 +325,7 @@ static bool read_decay(const hf_object *o, wf_decode_options *d, char *message) 
     if (!v) return true;
     bool ok = wf_hf_reals(v, pair, 2) && pair[0] >= 0 && pair[0] <= LONGEST &&
               pair[0] == floor(pair[0]) && pair[1] >= 1e-3 && pair[1] <= 1e3;
-    if (!ok) return wrong(o, v, "a length and a factor between 0.001 and 1000", message);
+    if (!ok) return wf_hf_wrong(o, v, "a length and a factor between 0.001 and 1000", message);
     d->decay_start = (int64_t)pair[0];
     d->decay = pair[1];
     return true;
@@ -349,7 +344,7 @@ static bool read_beginning(const hf_object *o, const hf_config *c, wf_generation
                            char *message) {
     const hf_value *v = wf_hf_find(o, "begin_suppress_tokens");
     g->n_begin_banned = v ? wf_hf_ids(v, 1, g->begin_banned, WF_MOST_BANNED) : 0;
-    if (g->n_begin_banned < 0) return wrong(o, v, "a list of ids, 64 at most", message);
+    if (g->n_begin_banned < 0) return wf_hf_wrong(o, v, "a list of ids, 64 at most", message);
     for (int i = 0; i < g->n_begin_banned; i++)
         if (g->begin_banned[i] >= target_vocab(c))
             return fail(message, "%s: '%s' has %d, which is in no vocabulary", o->file, v->key,

@@ -80,6 +80,20 @@ void wf_hf_put_real(hf_text *t, const char *name, double value) {
     wf_hf_put_as(t, "%s", wf_hf_real_text(value, text));
 }
 
+void wf_hf_put_row(hf_text *t, const hf_key *row, const void *c, const char *activation) {
+    const void *at = (const char *)c + row->offset;
+    if (row->type == HF_ACTIVATION) {
+        wf_hf_put_key(t, row->name);
+        wf_hf_put_string(t, activation ? activation
+                                       : wf_hf_activation_name(*(const wf_activation *)at));
+    } else if (row->type == HF_FLAG)
+        wf_hf_put_flag(t, row->name, *(const bool *)at);
+    else if (row->type == HF_REAL)
+        wf_hf_put_real(t, row->name, *(const double *)at);
+    else
+        wf_hf_put_int(t, row->name, *(const int64_t *)at);
+}
+
 bool wf_hf_put_file(hf_text *t, const char *name, wf_hf_put put_file, void *user, char *message) {
     bool ok =
         t->failed ? fail(message, "out of memory") : put_file(user, name, t->text, t->n, message);

@@ -203,6 +203,11 @@ const char *wf_hf_show(const hf_value *v, char out[HF_SHOWN]) {
     return out;
 }
 
+bool wf_hf_wrong(const hf_object *o, const hf_value *v, const char *want, char *message) {
+    char text[HF_SHOWN];
+    return fail(message, "%s: '%.60s' is %s, not %s", o->file, v->key, wf_hf_show(v, text), want);
+}
+
 bool wf_hf_lists(const hf_value *v, const char *string) {
     struct wf_json j;
     char *copy = begin(&j, v), *item;

@@ -65,6 +65,8 @@ size_t wf_hf_compact(const hf_value *v, char *out, size_t size);
  * out. */
 enum { HF_SHOWN = 64 };
 const char *wf_hf_show(const hf_value *v, char out[HF_SHOWN]);
+/* Returns false with a message: the value of a pair of o is not what is wanted. */
+bool wf_hf_wrong(const hf_object *o, const hf_value *v, const char *want, char *message);
 /* Read an array of at most `most` ids; with depth 2 each id is in an array of its own. Returns how
  * many there are; -1: the value is no such array, or out of memory. */
 int wf_hf_ids(const hf_value *v, int depth, int32_t *ids, int most);

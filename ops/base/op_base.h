@@ -36,4 +36,7 @@ wf_tensor *wf_zero_like(wf_tensor *x);
 /* A mask as a real tensor, which ops require: an i32 mask is converted. NULL stays NULL. */
 wf_tensor *wf_real_mask(wf_tensor *mask);
 
+/* The gradient rule of ops that change no value: dx = dy. */
+void wf_grad_same(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need);
+
 #endif

@@ -26,10 +26,6 @@ typedef struct conv_run {
     size_t planes, packed;
 } conv_run;
 
-static int64_t round_up(int64_t n, int64_t to) {
-    return (n + to - 1) / to * to;
-}
-
 static bool plan_run(wf_call *c, conv_run *r, bool transposed) {
     const wf_view *w = &c->in[1], *y = &c->out[0];
     conv_layout *l = &r->layout;

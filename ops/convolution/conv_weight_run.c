@@ -24,10 +24,6 @@ typedef struct weight_run {
     size_t planes, offsets, sum; /* bytes of planes, of offsets, and of the sums of a part */
 } weight_run;
 
-static int64_t round_up(int64_t n, int64_t to) {
-    return (n + to - 1) / to * to;
-}
-
 static bool plan_weight(wf_call *c, void *plan) {
     weight_run *r = plan;
     const wf_view *w = &c->out[0], *dy = &c->in[DY];

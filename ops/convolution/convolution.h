@@ -74,4 +74,8 @@ bool wf_emit_convolution(wf_emitter *e, const wf_call *c, const conv *a, const w
 
 extern const wf_kernel wf_conv2d_kernel, wf_conv_transpose2d_kernel, wf_conv2d_weight_kernel;
 
+static inline int64_t round_up(int64_t n, int64_t to) {
+    return (n + to - 1) / to * to;
+}
+
 #endif

@@ -14,12 +14,6 @@ static bool shape_copy(wf_call *c) {
     return true;
 }
 
-static void grad_copy(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
-    (void)y;
-    (void)need;
-    dx[0] = dy[0];
-}
-
 static bool repacks(const wf_call *c) {
     return c->in[0].layout || c->out[0].layout;
 }
@@ -47,7 +41,7 @@ const wf_op wf_op_copy = {
     .formula = "copy(x): x",
     .arity = 1,
     .shape = shape_copy,
-    .grad = grad_copy,
+    .grad = wf_grad_same,
     .run = &(
         const wf_kernel){ .tasks = tasks_copy, .eval = eval_copy, .strided = 1, .emit = emit_copy },
 };
@@ -134,7 +128,7 @@ const wf_op wf_op_broadcast_to = {
     .arity = 2,
     .shape = shape_broadcast_to,
     .view = view_broadcast_to,
-    .grad = grad_copy,
+    .grad = wf_grad_same,
     .shape_only = 2,
     .run = &(const wf_kernel){ .strided = 3 },
 };

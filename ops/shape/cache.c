@@ -67,13 +67,6 @@ static bool emit_cache(wf_emitter *e, const wf_call *c) {
     return true;
 }
 
-/* Gradients exist only in plans without a state, where y is x: dx = dy. */
-static void grad_cache(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
-    (void)y;
-    (void)need;
-    dx[0] = dy[0];
-}
-
 /* Shapes: x of any type; the axis comes after the batch -> x, or with a state P + n rows along the
  * axis instead of n.
  * Limits: The state has a capacity, which a run may not exceed. A plan that computes gradients has
@@ -87,7 +80,8 @@ const wf_op wf_op_cache = {
     .attributes = "int axis",
     .shape = shape_cache,
     .view = view_cache,
-    .grad = grad_cache,
+    /* gradients exist only in plans without a state, where y is x */
+    .grad = wf_grad_same,
     .run =
         &(const wf_kernel){
             .eval = eval_cache, .strided = 1 << 0, .cached = true, .emit = emit_cache },

@@ -52,11 +52,6 @@ static bool shape_embedding(wf_call *c) {
     return true;
 }
 
-/* Rows of a task. */
-static int64_t row_grain(int64_t width) {
-    return width ? (WF_GRAIN + width - 1) / width : WF_GRAIN;
-}
-
 static int64_t tasks_embedding(const wf_call *c, int phase) {
     return phase == 0 ? wf_task_count(wf_view_count(&c->in[1]), row_grain(c->in[0].shape[1])) : 0;
 }

@@ -25,4 +25,9 @@ void wf_addend_or_zeros(const wf_call *c, int operand, int64_t task);
  * sort. */
 wf_tensor *wf_scatter_like(wf_tensor *x, int axis, wf_tensor *ids, wf_tensor *src);
 
+/* Rows of this width in a task. */
+static inline int64_t row_grain(int64_t width) {
+    return width ? (WF_GRAIN + width - 1) / width : WF_GRAIN;
+}
+
 #endif

@@ -399,14 +399,6 @@ static bool emit_cast(wf_emitter *e, const wf_call *c) {
     return wf_emit_choice(e, c, c->out[0].dtype == WF_I32 ? "id_of(x)" : "(float)x");
 }
 
-/* Between reals a cast is the identity. i32 has no gradient, so this rule is not called for other
- * casts. */
-static void grad_cast(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
-    (void)y;
-    (void)need;
-    dx[0] = dy[0];
-}
-
 /* Shapes: x of any type -> y of the same shape, of the given type.
  * Limits: To i32 or to the real type of the graph; a fraction is cut off. */
 const wf_op wf_op_cast = {
@@ -417,7 +409,8 @@ const wf_op wf_op_cast = {
     .attr_bytes = sizeof(wf_dtype),
     .shape = shape_cast,
     .view = view_cast,
-    .grad = grad_cast,
+    /* between reals a cast is the identity; i32 has no gradient */
+    .grad = wf_grad_same,
     .run =
         &(const wf_kernel){
             .tasks = wf_elementwise_tasks, .eval = eval_cast, .strided = 1, .emit = emit_cast },

@@ -7,6 +7,7 @@
  * factor of the longest wave is exactly 10000. */
 #include <math.h>
 
+#include "index.h"
 #include "ops/base/op_base.h"
 #include "ops/base/scalars.h"
 #include "ops/base/shapes.h"
@@ -81,10 +82,6 @@ static bool shape_sinusoid(wf_call *c) {
     wf_set_shape(&c->out[0], wf_real(c->graph), ids->ndim, ids->shape);
     c->out[0].shape[c->out[0].ndim++] = a->dim;
     return true;
-}
-
-static int64_t row_grain(int64_t dim) {
-    return dim ? (WF_GRAIN + dim - 1) / dim : WF_GRAIN;
 }
 
 static int64_t tasks_sinusoid(const wf_call *c, int phase) {

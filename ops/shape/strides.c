@@ -52,13 +52,6 @@ static int64_t view_expand(wf_call *c) {
     return 0;
 }
 
-/* The engine sums dy to the shape of the operand. */
-static void grad_expand(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
-    (void)y;
-    (void)need;
-    dx[0] = dy[0];
-}
-
 /* Shapes: x of any type -> the given sizes, at least as many axes.
  * Gradient: Each x_j stands in several places of y: dx_j is the sum of dy over them. The rule
  * returns dy, and the engine sums it to the shape of x.
@@ -72,7 +65,8 @@ const wf_op wf_op_expand = {
     .attr_bytes = sizeof(expand),
     .shape = shape_expand,
     .view = view_expand,
-    .grad = grad_expand,
+    /* the engine sums dy to the shape of the operand */
+    .grad = wf_grad_same,
     .run = &(const wf_kernel){ .strided = 1 },
 };
 

@@ -77,19 +77,6 @@ bool wf_hf_bert_read_config(const hf_object *o, const hf_bert_family **family, h
 
 /* ---- written --------------------------------------------------------------------------------- */
 
-static void put_row(hf_text *t, const hf_key *row, const hf_bert_config *c) {
-    const void *at = (const char *)c + row->offset;
-    if (row->type == HF_ACTIVATION) {
-        wf_hf_put_key(t, row->name);
-        wf_hf_put_string(t, wf_hf_activation_name(*(const wf_activation *)at));
-    } else if (row->type == HF_FLAG)
-        wf_hf_put_flag(t, row->name, *(const bool *)at);
-    else if (row->type == HF_REAL)
-        wf_hf_put_real(t, row->name, *(const double *)at);
-    else
-        wf_hf_put_int(t, row->name, *(const int64_t *)at);
-}
-
 /* The reason why the family cannot have such an encoder. NULL: it can. */
 static const char *differs(const hf_bert_family *f, const wf_encoder_config *c) {
     if (!wf_hf_activation_name(c->activation)) return "transformers does not have its activation";
@@ -131,7 +118,7 @@ bool wf_hf_bert_write_config(const wf_hf *hf, wf_hf_put put, void *user, char *m
     wf_hf_put_as(&t, "\"%s\"", f->name);
     wf_hf_put_key(&t, "dtype");
     wf_hf_put_as(&t, "\"float32\"");
-    for (const hf_key *row = f->keys; row->name; row++) put_row(&t, row, &out);
+    for (const hf_key *row = f->keys; row->name; row++) wf_hf_put_row(&t, row, &out, NULL);
     if (!wf_hf_bert_put_classes(&t, hf->class_names, c->classes, message)) {
         free(t.text);
         return false;

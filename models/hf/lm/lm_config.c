@@ -9,11 +9,6 @@
 /* Keys that wf_hf_lm_read_config reads itself. */
 static const char *const own_keys[] = { "rope_scaling", "rope_parameters", "layer_types", NULL };
 
-static bool wrong(const hf_object *o, const hf_value *v, const char *want, char *message) {
-    char text[HF_SHOWN];
-    return fail(message, "%s: '%.60s' is %s, not %s", o->file, v->key, wf_hf_show(v, text), want);
-}
-
 /* ---- keys ------------------------------------------------------------------------------------ */
 
 static bool is_rotary(const hf_lm_family *f) {
@@ -35,7 +30,7 @@ static bool find_family(const hf_object *o, const hf_lm_family **family, char *m
     *family = family_of(o);
     if (!*family) return fail(message, "%s: 'model_type' is that of no language model", o->file);
     return !classes || wf_hf_lists(classes, (*family)->architecture) ||
-           wrong(o, classes, (*family)->architecture, message);
+           wf_hf_wrong(o, classes, (*family)->architecture, message);
 }
 
 /* ---- rotary positions ------------------------------------------------------------------------ */
@@ -43,7 +38,7 @@ static bool find_family(const hf_object *o, const hf_lm_family **family, char *m
 static bool needed(const hf_object *rope, const char *key, double *out, char *message) {
     const hf_value *v = wf_hf_find(rope, key);
     if (!v) return fail(message, "%s: '%s' of the rotary positions is missing", rope->file, key);
-    return wf_hf_real(v, out) || wrong(rope, v, "a number", message);
+    return wf_hf_real(v, out) || wf_hf_wrong(rope, v, "a number", message);
 }
 
 /* False with message if the object has a key that is unknown for this type of rotary positions.
@@ -83,7 +78,7 @@ static bool read_rope_type(const hf_object *rope, wf_rotary_stretch *kind, char 
             *kind = (wf_rotary_stretch)i;
             return true;
         }
-    return wrong(rope, v, "one of default, linear, llama3", message);
+    return wf_hf_wrong(rope, v, "one of default, linear, llama3", message);
 }
 
 static bool read_rope(const hf_object *rope, hf_lm_config *c, char *message) {
@@ -135,7 +130,7 @@ static bool windowed_layers(const hf_object *o, const hf_lm_config *c, int64_t *
     if (!v) return true;
     int64_t sliding = times(v, "sliding_attention"), full = times(v, "full_attention");
     if (sliding < 0 || sliding + full != c->c.layers)
-        return wrong(o, v, "'full_attention' or 'sliding_attention' for each layer", message);
+        return wf_hf_wrong(o, v, "'full_attention' or 'sliding_attention' for each layer", message);
     if (sliding && !slides)
         return fail(message, "%s: 'layer_types' has 'sliding_attention', but there is no window",
                     o->file);

@@ -103,20 +103,15 @@ static const char *activation_of(const hf_key *row, wf_activation a) {
 
 static void put_row(hf_text *t, const hf_key *row, const hf_lm_config *c) {
     const void *at = (const char *)c + row->offset;
-    bool none = strcmp(row->name, "sliding_window") == 0 && !c->window;
+    bool activates = row->type == HF_ACTIVATION;
     /* a part of 'rope_parameters' */
     if (strcmp(row->name, "rope_theta") == 0) return;
-    if (none || row->type == HF_ACTIVATION) wf_hf_put_key(t, row->name);
-    if (none)
+    if (strcmp(row->name, "sliding_window") == 0 && !c->window) {
+        wf_hf_put_key(t, row->name);
         wf_hf_put_as(t, "null");
-    else if (row->type == HF_ACTIVATION)
-        wf_hf_put_string(t, activation_of(row, *(const wf_activation *)at));
-    else if (row->type == HF_FLAG)
-        wf_hf_put_flag(t, row->name, *(const bool *)at);
-    else if (row->type == HF_REAL)
-        wf_hf_put_real(t, row->name, *(const double *)at);
-    else
-        wf_hf_put_int(t, row->name, *(const int64_t *)at);
+        return;
+    }
+    wf_hf_put_row(t, row, c, activates ? activation_of(row, *(const wf_activation *)at) : NULL);
 }
 
 /* Writes a number with a point or an exponent, because transformers warns of integers here. */

@@ -14,21 +14,11 @@
 /* ---- read ------------------------------------------------------------------------------------ */
 
 bool wf_hf_lm_read_tokenizer(const char *folder, const hf_lm_config *c, wf_hf *out, char *message) {
-    char reason[WF_MESSAGE];
-    size_t bytes;
-    if (!wf_hf_exists(folder, "tokenizer.json")) {
-        wf_hf_note(out->notes, "there is no tokenizer.json: the model reads and writes token ids");
-        return true;
-    }
-    char *json = wf_hf_read(folder, "tokenizer.json", &bytes, message);
-    if (!json) return false;
-    const wf_json_text_options o = { .json = json,
-                                     .bytes = bytes,
-                                     .rows = c->c.vocab,
-                                     .special = { -1, -1, c->c.start_id, c->c.end_id } };
-    out->src = out->tgt = wf_tokenizer_from_json(&o, reason);
-    free(json);
-    return out->src || fail(message, "tokenizer.json: %.220s", reason);
+    const int32_t special[] = { -1, -1, c->c.start_id, c->c.end_id };
+    if (wf_hf_exists(folder, "tokenizer.json"))
+        return wf_hf_read_json_tokenizer(folder, c->c.vocab, special, out, message);
+    wf_hf_note(out->notes, "there is no tokenizer.json: the model reads and writes token ids");
+    return true;
 }
 
 /* ---- written --------------------------------------------------------------------------------- */

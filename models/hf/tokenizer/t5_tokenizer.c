@@ -4,29 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "models/hf/folder.h"
 #include "models/message.h"
 #include "models/text_internal.h"
+#include "tokenizer_parts.h"
 
 #define SPM "spiece.model"
 enum { USUAL_EXTRA = 100, MOST_EXTRA = 10000, EXTRA_TEXT = 32 };
 
 /* ---- read ------------------------------------------------------------------------------------ */
-
-static bool read_json(const char *folder, const hf_config *c, wf_hf *out, char *message) {
-    char reason[WF_MESSAGE];
-    size_t bytes;
-    char *json = wf_hf_read(folder, "tokenizer.json", &bytes, message);
-    if (!json) return false;
-    const wf_json_text_options o = { .json = json,
-                                     .bytes = bytes,
-                                     .rows = c->c.src_vocab,
-                                     .special = { (int32_t)c->pad, -1, c->c.start_id,
-                                                  c->c.end_id } };
-    out->src = out->tgt = wf_tokenizer_from_json(&o, reason);
-    free(json);
-    return out->src || fail(message, "tokenizer.json: %.220s", reason);
-}
 
 /* Reads how many tokens stand for masked spans. */
 static bool read_extra(const char *folder, int64_t *extra, char *message) {
@@ -109,7 +94,10 @@ static bool read_model(const char *folder, const hf_config *c, wf_hf *out, char 
 }
 
 bool wf_hf_read_t5_tokenizer(const char *folder, const hf_config *c, wf_hf *out, char *message) {
-    if (wf_hf_exists(folder, "tokenizer.json")) return read_json(folder, c, out, message);
+    if (wf_hf_exists(folder, "tokenizer.json")) {
+        const int32_t special[] = { (int32_t)c->pad, -1, c->c.start_id, c->c.end_id };
+        return wf_hf_read_json_tokenizer(folder, c->c.src_vocab, special, out, message);
+    }
     if (wf_hf_exists(folder, SPM)) return read_model(folder, c, out, message);
     wf_hf_note(out->notes, "there is no tokenizer.json and no " SPM ": the model reads and writes "
                            "token ids");

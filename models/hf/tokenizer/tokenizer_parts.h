@@ -1,10 +1,14 @@
-/* models/hf/tokenizer/tokenizer_parts.h - inside models/hf: parts of a tokenizer.json that is made
- * from a vocabulary of weft. */
+/* models/hf/tokenizer/tokenizer_parts.h - inside models/hf: reads a tokenizer.json, and makes parts
+ * of one from a vocabulary of weft. */
 #ifndef WEFT_MODELS_HF_TOKENIZER_TOKENIZER_PARTS_H
 #define WEFT_MODELS_HF_TOKENIZER_TOKENIZER_PARTS_H
 
 #include "models/hf/folder.h"
 
+/* Reads the folder's tokenizer.json for a model with `rows` ids as the tokenizer of both sides.
+ * special [WF_SPECIAL_IDS]: these ids, or -1. False with message. */
+bool wf_hf_read_json_tokenizer(const char *folder, int64_t rows, const int32_t *special, wf_hf *out,
+                               char *message);
 /* The special symbols as "added_tokens". */
 void wf_hf_put_special(hf_text *t, const wf_tokenizer *from);
 /* The text of the codes file, or "" without merges. The caller frees it. NULL: out of memory. */
