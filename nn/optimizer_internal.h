@@ -31,9 +31,10 @@ static inline bool wf_is_moment(const char *name) {
 wf_optimizer wf_optimizer_new(wf_graph *g, wf_tensor *loss_sum, wf_tensor *count,
                               wf_tensor *const *params, int n, const wf_optimizer_options *o);
 /* Record an optimizer for gradients that the caller has recorded, or feeds as inputs. grads[i] is
- * the gradient with respect to params[i] of a sum of `count` losses. */
+ * the gradient with respect to params[i] of a sum of `count` losses. squares: wf_square_sums of all
+ * gradients that the norm covers, if these are only some of them; NULL: they are all. */
 wf_optimizer wf_optimizer_from_gradients(wf_graph *g, wf_tensor *const *grads, wf_tensor *count,
-                                         wf_tensor *const *params, int n,
+                                         wf_tensor *squares, wf_tensor *const *params, int n,
                                          const wf_optimizer_options *o);
 /* Free the arrays of an optimizer; its nodes belong to the graph. */
 void wf_optimizer_free(wf_optimizer *o);

@@ -22,10 +22,6 @@
 
 #include "core/op.h"
 
-static int64_t gates_of(wf_recurrent_kind kind) {
-    return kind == WF_GRU ? 3 : 4;
-}
-
 static wf_tensor *parameter(wf_graph *g, const wf_recurrent_options *o, const char *what, int layer,
                             bool back, int ndim, const int64_t *shape) {
     char name[64];
@@ -37,7 +33,7 @@ static struct wf_recurrent_cell cell_new(wf_graph *g, const wf_recurrent_options
                                          bool back) {
     struct wf_recurrent_cell l = { .kind = o->kind, .hidden_size = o->hidden_size };
     int64_t in = layer ? o->hidden_size * (o->bidirectional ? 2 : 1) : o->input_size;
-    int64_t rows = gates_of(o->kind) * o->hidden_size;
+    int64_t gates = o->kind == WF_GRU ? 3 : 4, rows = gates * o->hidden_size;
     l.weight_ih = parameter(g, o, "weight_ih", layer, back, 2, (int64_t[]){ rows, in });
     l.weight_hh = parameter(g, o, "weight_hh", layer, back, 2, (int64_t[]){ rows, o->hidden_size });
     if (o->bias) l.bias_ih = parameter(g, o, "bias_ih", layer, back, 1, &rows);

@@ -96,12 +96,6 @@ static const wf_tensor *namesake(loading *l, const wf_entry *e, const wf_rename 
     return wf_find(l->g, renamed);
 }
 
-/* True for a transient buffer. Files written by version 0.1 hold such buffers; loading ignores
- * them. */
-static bool is_transient(const wf_tensor *t) {
-    return t && is_stored(t) && leaf_of(t)->transient;
-}
-
 /* Match tensors with leaves. False if two tensors of the file match one leaf. */
 static bool match(loading *l) {
     for (int i = 0; i < wf_file_count(l->f); i++) {
@@ -112,7 +106,8 @@ static bool match(loading *l) {
         const wf_entry **place = t && l->index[t->id] ? &l->found[l->index[t->id] - 1] : NULL;
         /* scales are loaded together with their matrix */
         if (!place && wf_file_is_scale(l->f, e)) continue;
-        if (is_transient(t)) continue;
+        /* files of version 0.1 hold transient buffers */
+        if (t && is_stored(t) && leaf_of(t)->transient) continue;
         if (!place) {
             note_unexpected(l, e);
             continue;

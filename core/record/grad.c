@@ -52,10 +52,6 @@ static entry *find(const backward *b, const wf_tensor *t) {
     return at < b->n && b->entries[at].node == t ? &b->entries[at] : NULL;
 }
 
-static bool differentiable(const wf_op *op) {
-    return op && (op->grad || op->decompose);
-}
-
 /* True if operand i of t must get a gradient. */
 static bool needs_gradient(const wf_tensor *t, int i, const backward *b) {
     const wf_tensor *in = t->in[i];
@@ -129,7 +125,7 @@ static void visit(backward *b, wf_tensor *y) {
     }
     for (int i = 0; i < y->n_in; i++) need |= (uint32_t)needs_gradient(y, i, b) << i;
     if (!any || !need || y->op->detaches) return;
-    if (!differentiable(y->op)) {
+    if (!y->op || !(y->op->grad || y->op->decompose)) {
         wf_poison(g, "%s has no gradient rule", y->op->name);
         return;
     }

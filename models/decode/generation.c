@@ -91,18 +91,14 @@ static const char *list_text(const int32_t *ids, int n, char text[WF_GENERATION_
     return text;
 }
 
-/* True if a field need not be written, because files without it mean this value. */
-static bool says_nothing(const wf_config_field *row, const char *text) {
-    return row->before && strcmp(row->before, text) == 0;
-}
-
 int wf_generation_to_meta(const wf_generation *g, wf_generation_text *text,
                           wf_meta pairs[WF_GENERATION_META]) {
     int n = 0;
     if (!g || !text || !pairs) return 0;
     for (int i = 0; i < FIELDS; i++) {
         const char *value = wf_field_text(&fields[i], &g->options, text->of[n]);
-        if (!says_nothing(&fields[i], value)) pairs[n++] = (wf_meta){ fields[i].key, value };
+        const char *before = fields[i].before; /* what files without the field mean */
+        if (!before || strcmp(before, value) != 0) pairs[n++] = (wf_meta){ fields[i].key, value };
     }
     for (const struct id_list *l = lists; l < lists + LISTS; l++) {
         int count = *count_of(g, l);

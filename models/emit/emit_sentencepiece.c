@@ -30,10 +30,6 @@ static bool strings_of(const wf_spm *m, strings *s, char *message) {
     return true;
 }
 
-static void free_strings(strings *s) {
-    free(s->at), free(s->bytes);
-}
-
 typedef bool (*choice)(const wf_spm *m, size_t i);
 
 static bool is_text(const wf_spm *m, size_t i) {
@@ -207,7 +203,7 @@ bool wf_emit_sentencepiece(text_emitter *x, const wf_tokenizer *t, char *message
     if (!strings_of(s->model, &texts, message)) return false;
     write_body(x, s);
     bool ok = write_tables(x, s, &texts, message);
-    free_strings(&texts);
+    free(texts.at), free(texts.bytes);
     return ok;
 }
 

@@ -38,10 +38,6 @@ static bool shape_ok(const wf_model *m, const wf_batch_shape *s, char *message) 
         (long long)(m->src ? most : 0), (long long)m->max_len);
 }
 
-static bool same_shape(const wf_batch_shape *a, const wf_batch_shape *b) {
-    return a->B == b->B && a->S == b->S && a->T == b->T;
-}
-
 static int64_t larger(int64_t a, int64_t b) {
     return a > b ? a : b;
 }
@@ -54,7 +50,8 @@ static bool take_shapes(training_emitter *e, char *message) {
         const wf_batch_shape *s = &o->shapes[i];
         bool known = false;
         if (!shape_ok(e->model, s, message)) return false;
-        for (int k = 0; k < e->n_shapes && !known; k++) known = same_shape(&e->shapes[k], s);
+        for (int k = 0; k < e->n_shapes && !known; k++)
+            known = e->shapes[k].B == s->B && e->shapes[k].S == s->S && e->shapes[k].T == s->T;
         if (known) continue;
         e->shapes[e->n_shapes++] = *s;
         e->most.B = larger(e->most.B, s->B);

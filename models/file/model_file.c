@@ -37,10 +37,6 @@ typedef struct writing {
     char *added; /* the value of ADDED; "": there are no such parameters */
 } writing;
 
-static void close_writing(writing *w) {
-    free(w->leaves), free(w->meta), free(w->added);
-}
-
 /* Lists the parameters to save: all of them, or in a model with adapters the adapters alone. */
 static bool list_leaves(writing *w, const wf_model *m) {
     int all = wf_parameters(m->graph, NULL, NULL, 0);
@@ -111,7 +107,7 @@ bool wf_model_save(const wf_model *m, const char *path, wf_trainer *trainer, con
         for (int i = 0; i < n_meta; i++) add_meta(&w, meta[i].key, meta[i].value);
         ok = write_file(&w, path, trainer, message);
     }
-    close_writing(&w);
+    free(w.leaves), free(w.meta), free(w.added);
     return ok;
 }
 

@@ -15,18 +15,14 @@ bool wf_hf_of_file(const char *name, bool ok, char *message) {
     return fail(message, "%s: %.220s", name, sentence);
 }
 
-/* In T5's family, weights with a different table for the output have an output of their own.
- * 'tie_word_embeddings' does not tell: from version 5 on, transformers always writes true. */
-static void find_tie(const wf_file *f, const hf_family *family, hf_config *c) {
-    if (family->t5 && wf_hf_own_output(f, family)) c->c.tie = WF_TIE_INPUTS;
-}
-
 static bool read_weights(const char *folder, const hf_family *family, hf_config *c, wf_hf *out,
                          char *message) {
     const char *name = "";
     wf_file *f = wf_hf_open_weights(folder, &name, message);
     if (!f) return false;
-    find_tie(f, family, c);
+    /* In T5's family, weights with a different table for the output have an output of their own.
+     * 'tie_word_embeddings' does not tell: from version 5 on, transformers always writes true. */
+    if (family->t5 && wf_hf_own_output(f, family)) c->c.tie = WF_TIE_INPUTS;
     wf_file_drop_loaded(f);
     out->model = wf_transformer_new(&c->c, NULL, WF_F32, 0, message);
     bool ok = out->model &&

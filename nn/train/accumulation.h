@@ -56,10 +56,5 @@ wf_tensor *wf_record_updates(const wf_optimizer *r, const wf_gradients *of,
                              const wf_optimizer_options *o, wf_tensor **updates);
 /* Enters the scope of the optimizer's name with wf_scope_push. Returns the scope before. */
 const char *wf_optimizer_scope(wf_graph *g, const wf_optimizer_options *o);
-/* Like wf_optimizer_from_gradients, for only some of the parameters that the norm covers. squares:
- * wf_square_sums of the gradients of all of them. */
-wf_optimizer wf_optimizer_of_slice(wf_graph *g, wf_tensor *const *grads, wf_tensor *count,
-                                   wf_tensor *squares, wf_tensor *const *params, int n,
-                                   const wf_optimizer_options *o);
 
 #endif

@@ -308,15 +308,9 @@ wf_optimizer wf_optimizer_new(wf_graph *g, wf_tensor *loss_sum, wf_tensor *count
 }
 
 wf_optimizer wf_optimizer_from_gradients(wf_graph *g, wf_tensor *const *grads, wf_tensor *count,
-                                         wf_tensor *const *params, int n,
+                                         wf_tensor *squares, wf_tensor *const *params, int n,
                                          const wf_optimizer_options *options) {
     if (!grads) wf_poison(g, "the gradients of an optimizer are NULL");
-    return optimizer_of(g, NULL, grads, count, NULL, params, n, options);
-}
-
-wf_optimizer wf_optimizer_of_slice(wf_graph *g, wf_tensor *const *grads, wf_tensor *count,
-                                   wf_tensor *squares, wf_tensor *const *params, int n,
-                                   const wf_optimizer_options *options) {
     return optimizer_of(g, NULL, grads, count, squares, params, n, options);
 }
 

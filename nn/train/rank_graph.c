@@ -130,8 +130,8 @@ static bool record_optimizer(wf_sharded *s, const wf_optimizer_options *options)
     if (!groups) return no_memory(s);
     o.n_groups = groups_of(s, options, groups);
     o.groups = groups;
-    s->optimizer = wf_optimizer_of_slice(s->own, s->totals, s->count, s->all_squares, s->leaves,
-                                         s->n_pieces, &o);
+    s->optimizer = wf_optimizer_from_gradients(s->own, s->totals, s->count, s->all_squares,
+                                               s->leaves, s->n_pieces, &o);
     free(groups);
     return wf_ok(s->own) || wf_shard_failed(s, wf_error(s->own));
 }

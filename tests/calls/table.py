@@ -71,7 +71,7 @@ LENGTHS = {
     'wf_mha_keys_values.v': '1', 'wf_norm_batch.updates': '2', 'wf_optimizer_rates.out': '3',
     'wf_recurrent_step.c': '1', 'wf_trainer_begin.from': '1', 'wf_trainer_begin.to': '1',
     'wf_trainer_memory.bytes': '1', 'wf_trainer_write.leaves': 'a3', 'wf_model_text.text': '256', 'wf_model_hash.text': 'WF_MODEL_HASH', 'wf_file_bytes.size': '1',
-    'wf_model_describe.text': '256', 'wf_tokenizer_to_meta.n': '1', 'wf_optimizer_from_gradients.grads': 'a4',
+    'wf_model_describe.text': '256', 'wf_tokenizer_to_meta.n': '1', 'wf_optimizer_from_gradients.grads': 'a5',
     'wf_grad.grads': 'a2', 'wf_vjp.dy': 'a2', 'wf_vjp.dx': 'a4', 'wf_split.parts': 'a3', 'wf_chunk.parts': 'a2',
     'wf_file_load_leaves.leaves': 'a2', 'wf_file_load_from.leaves': 'a4',
     'wf_file_load_from.scales': 'a4', 'wf_feed_reals.values': 'a3', 'wf_tokenizer_encode.ids': 'a4',

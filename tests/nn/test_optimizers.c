@@ -142,7 +142,8 @@ TEST(gradients_may_be_given_instead_of_a_loss) {
     whole.o = wf_optimizer_new(whole.g, whole.loss, wf_constant(whole.g, 1),
                                (wf_tensor *[]){ whole.w, whole.b }, 2, &o);
     ck_assert(wf_grad(given.loss, params, 2, grads));
-    given.o = wf_optimizer_from_gradients(given.g, grads, wf_constant(given.g, 1), params, 2, &o);
+    given.o =
+        wf_optimizer_from_gradients(given.g, grads, wf_constant(given.g, 1), NULL, params, 2, &o);
     open_plan(&whole), open_plan(&given);
     take_steps(&whole, &o), take_steps(&given, &o);
     values a = { W, leaf_values(whole.w) }, b = { W, leaf_values(given.w) };
@@ -157,7 +158,7 @@ TEST(gradients_may_be_fed) {
     wf_graph *g = new_graph(WF_F64);
     wf_tensor *w = param_of(g, "w", SHAPE(2), (double[]){ 1, 2 }),
               *grad = wf_input(g, "grad", WF_F64, SHAPE(2));
-    wf_optimizer r = wf_optimizer_from_gradients(g, &grad, wf_constant(g, 2), &w, 1, &o);
+    wf_optimizer r = wf_optimizer_from_gradients(g, &grad, wf_constant(g, 2), NULL, &w, 1, &o);
     wf_tensor *feed[] = { grad, r.rates };
     wf_plan *p = wf_plan_new(
         g, &(wf_plan_options){ .fetch = r.updates, .n_fetch = 1, .feed = feed, .n_feed = 2 });
@@ -237,7 +238,7 @@ TEST(the_first_group_counts) {
     regression r;
     open_regression(&r, WF_F64);
     wf_tensor *zero = wf_fill(r.w, 0), *ones = wf_fill(r.b, 1);
-    r.o = wf_optimizer_from_gradients(r.g, (wf_tensor *[]){ zero, ones }, wf_constant(r.g, 1),
+    r.o = wf_optimizer_from_gradients(r.g, (wf_tensor *[]){ zero, ones }, wf_constant(r.g, 1), NULL,
                                       (wf_tensor *[]){ r.w, r.b }, 2, &o);
     open_plan(&r);
     ck_assert(wf_feed_reals(r.p, r.o.rates, (double[]){ 1, 1, 1 }, 3) && wf_run(r.p));
@@ -285,8 +286,8 @@ TEST(gradients_that_do_not_fit_are_refused) {
         regression r;
         open_regression(&r, WF_F32);
         wf_tensor *one = wf_constant(r.g, 1), *grads[] = { r.b, way == 0 ? r.w : NULL };
-        wf_optimizer_from_gradients(r.g, way < 2 ? grads : NULL, one, (wf_tensor *[]){ r.w, r.b },
-                                    2, &o);
+        wf_optimizer_from_gradients(r.g, way < 2 ? grads : NULL, one, NULL,
+                                    (wf_tensor *[]){ r.w, r.b }, 2, &o);
         assert_contains(wf_error(r.g), way == 0   ? "the gradient is [3], the leaf [2,3]"
                                        : way == 1 ? "gradient 1 of an optimizer is NULL"
                                                   : "the gradients of an optimizer are NULL");

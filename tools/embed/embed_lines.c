@@ -186,10 +186,6 @@ static window window_new(const embedder *e) {
     return w;
 }
 
-static void window_free(window *w) {
-    free(w->lines), free(w->text), free(w->vectors), free(w->src), free(w->length);
-}
-
 /* Fills the window with the lines that have arrived, but at least one. Returns why it ends. */
 static line_status fill(embedder *e, lines *in, const char *path, const char *prompt, bool keep,
                         window *w) {
@@ -221,5 +217,5 @@ void embed_file(embedder *e, const char *path, const char *prompt, bool keep, ta
         if (w.n) run_window(e, &w, keep, take, user);
     } while (status != LINE_END);
     lines_close(&in);
-    window_free(&w);
+    free(w.lines), free(w.text), free(w.vectors), free(w.src), free(w.length);
 }

@@ -124,10 +124,6 @@ static batch_rows fill_rows(const job *j, const place *p, int n) {
     return b;
 }
 
-static void free_rows(batch_rows *b) {
-    free(b->src), free(b->tgt), free(b->src_length), free(b->tgt_length), free(b->index);
-}
-
 static void generate_rows(job *j, const batch_rows *b, const place *p) {
     wf_decoded *results = room_for(j, (size_t)b->n, sizeof *results);
     begin_stream(j);
@@ -220,7 +216,7 @@ static void answer_window(job *j) {
             fill_rows(j, p + first, (int)(left < j->set->batch_size ? left : j->set->batch_size));
         (j->set->score ? score_rows : generate_rows)(j, &b, p + first);
         for (int i = 0; i < b.n; i++) j->window[p[first + i].index].done = true;
-        free_rows(&b);
+        free(b.src), free(b.tgt), free(b.src_length), free(b.tgt_length), free(b.index);
         write_ready(j);
         show_progress(j);
     }
@@ -403,19 +399,15 @@ static void answer_prompt(job *j) {
     free(text);
 }
 
-/* Outputs that a terminal shows are progress enough. */
-static bool is_watched(const job *j) {
-    return j->out == stdout && isatty(STDOUT_FILENO);
-}
-
 void answer_lines(job *j) {
     char *line;
     if (j->set->prompt) {
         answer_prompt(j);
         return;
     }
-    so_far_begin(&j->progress, j->program, &j->in.file,
-                 j->set->quiet || j->set->draw || is_watched(j));
+    /* outputs that a terminal shows are progress enough */
+    bool watched = j->out == stdout && isatty(STDOUT_FILENO);
+    so_far_begin(&j->progress, j->program, &j->in.file, j->set->quiet || j->set->draw || watched);
     for (;;) {
         switch (lines_next(&j->in, j->n == 0, &line)) {
         case LINE_READ:

@@ -205,12 +205,6 @@ static bool share_samples(wf_transport *t, char *texts[TEXTS], char *message) {
     return ok;
 }
 
-static bool add_up(wf_transport *t, const batch_loss *mine, int64_t n, bool vectors, evaluation *v,
-                   char *message) {
-    return add_losses(t, mine, n, vectors, v, message) && add_counts(t, &v->counts, message) &&
-           share_samples(t, v->samples, message);
-}
-
 /* ---- both ------------------------------------------------------------------------------------ */
 
 /* Generates the model's outputs for the batch. */
@@ -277,7 +271,9 @@ bool evaluate(evaluator *e, task_stream stream, evaluation *out, char *message) 
     *out = (evaluation){ .bytes = all ? (double)e->dataset->stream[HELD].bytes : 0 };
     bool ok = losses || refused(message, "out of memory");
     ok = ok && examine(e, stream, losses, out, message) &&
-         add_up(e->transport, losses, n, vectors, out, message);
+         add_losses(e->transport, losses, n, vectors, out, message) &&
+         add_counts(e->transport, &out->counts, message) &&
+         share_samples(e->transport, out->samples, message);
     wf_plan_release(e->plan);
     free(losses);
     return ok;

@@ -99,11 +99,6 @@ static const char *differs(const hf_bert_family *f, const wf_encoder_config *c) 
     return NULL;
 }
 
-/* The index of the class of transformers that has this head. */
-static int head_of(const wf_encoder_config *c) {
-    return c->classes ? 2 : c->masked_lm;
-}
-
 bool wf_hf_bert_write_config(const wf_hf *hf, wf_hf_put put, void *user, char *message) {
     const wf_encoder_config *c = &wf_encoder_of(hf->model)->config;
     const hf_bert_family *f = wf_hf_bert_family_of(c);
@@ -113,7 +108,7 @@ bool wf_hf_bert_write_config(const wf_hf *hf, wf_hf_put put, void *user, char *m
     if (why) return fail(message, "%s", why);
     if (!c->positions) out.c.positions = wf_encoder_positions(c);
     wf_hf_put_key(&t, "architectures");
-    wf_hf_put_as(&t, "[\"%s\"]", f->architectures[head_of(c)]);
+    wf_hf_put_as(&t, "[\"%s\"]", f->architectures[c->classes ? 2 : c->masked_lm]);
     wf_hf_put_key(&t, "model_type");
     wf_hf_put_as(&t, "\"%s\"", f->name);
     wf_hf_put_key(&t, "dtype");

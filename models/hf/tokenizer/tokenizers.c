@@ -67,10 +67,6 @@ static wf_tokenizer *read_side(const char *folder, const side *s, const hf_confi
     return t;
 }
 
-static bool none_of_them(const char *folder) {
-    return !wf_hf_exists(folder, "source.spm") && !wf_hf_exists(folder, "target.spm");
-}
-
 bool wf_hf_read_tokenizers(const char *folder, const hf_family *family, const hf_config *c,
                            wf_hf *out, char *message) {
     hf_object o = { 0 };
@@ -80,7 +76,7 @@ bool wf_hf_read_tokenizers(const char *folder, const hf_family *family, const hf
         return wf_hf_read_multilingual(folder, family, c, out, message);
     if (family->t5) return wf_hf_read_t5_tokenizer(folder, c, out, message);
     if (!family->may_separate) return wf_hf_read_byte_level(folder, c, out, message);
-    if (none_of_them(folder)) {
+    if (!wf_hf_exists(folder, "source.spm") && !wf_hf_exists(folder, "target.spm")) {
         wf_hf_note(out->notes, "there is no source.spm and no target.spm: the model reads and "
                                "writes token ids");
         return true;

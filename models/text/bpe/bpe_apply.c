@@ -62,13 +62,10 @@ static int64_t apply(wf_tokenizer *t, wf_span word) {
 
 /* ---- what was seen --------------------------------------------------------------------------- */
 
-static void forget(wf_seen *s) {
-    wf_strings_free(&s->words); /* the other arrays are reused */
-}
-
 static bool remember(wf_tokenizer *t, wf_span word, int64_t n) {
     wf_seen *s = &t->seen;
-    if (s->words.used > SEEN_BYTES) forget(s);
+    /* the other arrays are reused */
+    if (s->words.used > SEEN_BYTES) wf_strings_free(&s->words);
     size_t i = (size_t)s->words.n, begin = i ? s->ends[i - 1] : 0, end = begin + (size_t)n;
     if (!wf_grow(&s->ends, &s->ends_capacity, i + 1, sizeof *s->ends) ||
         !wf_grow(&s->ids, &s->ids_capacity, end, sizeof *s->ids) ||
