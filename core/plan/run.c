@@ -16,7 +16,7 @@
 #include "core/lend.h"
 #include "pool.h"
 
-/* ---- data pointers -------------------------------------------------------------------------- */
+/* ---- data pointers --------------------------------------------------------------------------- */
 
 /* Views of a binding point into the arena, leaves, feeds or a state, whose memory can move between
  * runs. */

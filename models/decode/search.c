@@ -328,7 +328,7 @@ static bool advance(search *q) {
     return !other || wf_decoder_rows(q->d, q->rows, q->owner);
 }
 
-/* ---- results: one block of memory for each sentence ----------------------------------------- */
+/* ---- results: one block of memory for each sentence ------------------------------------------ */
 
 static size_t block_size(const sentence *s, int n) {
     size_t bytes = (size_t)n * sizeof(wf_hypothesis);

@@ -172,7 +172,7 @@ bool wf_hf_put_file(hf_text *t, const char *name, wf_hf_put put_file, void *user
 /* Adds a sentence to the notes, unless there is no room for it. */
 WF_PRINTF(2, 3) void wf_hf_note(char notes[WF_HF_NOTES], const char *format, ...);
 
-/* ---- tokenizer/pieces.c: parts of tokenizers' files ---------------------------------------- */
+/* ---- tokenizer/pieces.c: parts of tokenizers' files ------------------------------------------ */
 
 /* Writes the first n pieces and their ids as a file with a JSON object, such as vocab.json. */
 bool wf_hf_put_vocabulary(const wf_tokenizer *t, int64_t n, const char *name, wf_hf_put put,

@@ -75,7 +75,8 @@ static void free_shards(hf_shards *s) {
     free(s->pairs);
 }
 
-/* The file's name without the quotes of the JSON text, nor a '\0' at its end; its length in bytes. */
+/* The file's name without the quotes of the JSON text, nor a '\0' at its end; its length in
+ * bytes. */
 static const char *name_of(const hf_value *v) {
     return v->text + 1;
 }
@@ -205,7 +206,7 @@ void wf_hf_tensors_free(hf_tensors *t) {
     free(t->entries);
 }
 
-/* ---- the names of a folder's files: those of files.c, and the weight files of an index ------ */
+/* ---- the names of a folder's files: those of files.c, and the weight files of an index ------- */
 
 static bool add(wf_hf_files *list, const char *name, size_t bytes) {
     if (!(list->n & (list->n - 1))) {

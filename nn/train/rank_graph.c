@@ -207,7 +207,7 @@ static bool open_own(wf_sharded *s, const wf_optimizer_options *o, int64_t micro
     return plans_ok(s);
 }
 
-/* ---- what is kept --------------------------------------------------------------------------- */
+/* ---- what is kept ---------------------------------------------------------------------------- */
 
 int wf_shard_kept_count(const wf_sharded *s) {
     return s->of->n_moments + (s->of->averages != NULL);

@@ -100,7 +100,7 @@ wf_plan *wf_trainer_plan_updates(wf_trainer *t, wf_tensor *const *updates, wf_te
 wf_trainer *wf_trainer_open(wf_graph *g, wf_tensor *loss_sum, wf_tensor *count,
                             const wf_trainer_options *options, int64_t in_flight);
 
-/* ---- alone.c: shared by ways that accumulate gradients --------------------------------------- */
+/* ---- one_process.c: shared by ways that accumulate gradients --------------------------------- */
 
 bool wf_record_sums(wf_trainer *t, int partial_sums);
 void wf_list_sums(const wf_trainer *t, wf_tensor_list *fetch, wf_tensor_list *feed);

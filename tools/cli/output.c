@@ -420,7 +420,7 @@ bool output_lock_folder(const char *folder, char *message) {
     return refused(message, "%.150s is being written by another run: wait for its end", folder);
 }
 
-/* ---- records that are appended ---------------------------------------------------------------- */
+/* ---- records that are appended --------------------------------------------------------------- */
 
 int append_open(const char *path, bool keep) {
     int file, whence = keep ? O_RDWR | O_APPEND : O_WRONLY | O_TRUNC;

@@ -60,7 +60,7 @@ bool output_lock_folder(const char *folder, char *message);
  * system cannot flush folders, nothing happens. */
 void output_flush(const char *path);
 
-/* ---- records that are appended, such as those of a log ---------------------------------------- */
+/* ---- records that are appended, such as those of a log --------------------------------------- */
 
 /* A record is written by one call, if the system takes all of it at once; so a program that reads
  * the file meanwhile finds whole records.

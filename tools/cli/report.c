@@ -14,7 +14,7 @@
 #include "retry.h"
 #include "terminal.h"
 
-/* ---- opening and closing ------------------------------------------------------------------- */
+/* ---- opening and closing --------------------------------------------------------------------- */
 
 static bool can_redraw(void) {
     const char *terminal = getenv("TERM");
@@ -78,7 +78,7 @@ void say(report *r, const char *format, ...) {
     r->said_at = wf_seconds_now();
 }
 
-/* ---- events -------------------------------------------------------------------------------- */
+/* ---- events ---------------------------------------------------------------------------------- */
 
 void report_failed(report *r, const char *what) {
     int reason = errno;

@@ -209,7 +209,7 @@ int pairs_line(void *from, const char **line, size_t *bytes) {
     return 1;
 }
 
-/* ---- a survey: different words ------------------------------------------------------------------------- */
+/* ---- a survey: different words --------------------------------------------------------------- */
 
 enum { SLOTS = 4 * SURVEY_TYPES };
 
@@ -229,7 +229,7 @@ static void note_word(word_set *set, survey_side *side, const char *word, size_t
     side->types++;
 }
 
-/* ---- a survey: lines ----------------------------------------------------------------------------------- */
+/* ---- a survey: lines ------------------------------------------------------------------------- */
 
 static int64_t characters(const char *text, size_t bytes) {
     int64_t n = 0;

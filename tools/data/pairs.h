@@ -65,7 +65,7 @@ typedef struct pairs_reader {
 /* The next line of the pairs_reader `from`. Returns 1, 0 at the end, or -1 on failure. */
 int pairs_line(void *from, const char **line, size_t *bytes);
 
-/* ---- a survey before training ------------------------------------------------------------------ */
+/* ---- a survey before training ---------------------------------------------------------------- */
 
 /* How many pairs there are, what kind of lines they have, and which are held out. That depends on a
  * hash of the source and the seed. So the order of the lines does not matter, and pairs with equal

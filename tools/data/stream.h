@@ -14,7 +14,7 @@
 #include "batch.h"
 #include "text_input.h"
 
-/* ---- documents: a text in parts ---------------------------------------------------------------- */
+/* ---- documents: a text in parts -------------------------------------------------------------- */
 
 /* A line that consists of the marker alone ends a document, and is not text itself. The text comes
  * in parts: a line, or for a very long line a piece that ends between characters. So files of any

@@ -263,7 +263,7 @@ bool text_input_ready(const text_input *in) {
     return in->n_first > 0 || unpacker_ready(in->unpacker) || poll(&p, 1, 0) != 0;
 }
 
-/* ---- a file that is read several times --------------------------------------------------------- */
+/* ---- a file that is read several times ------------------------------------------------------- */
 
 enum { IN_MEMORY = 64 << 20 };
 

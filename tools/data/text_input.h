@@ -40,7 +40,7 @@ const char *text_input_failure(const text_input *in);
 /* True if bytes or the end can be read without waiting for a writer. */
 bool text_input_ready(const text_input *in);
 
-/* ---- a file that is read several times from its start ----------------------------------------- */
+/* ---- a file that is read several times from its start ---------------------------------------- */
 
 /* Some input can be read only once: a pipe, a FIFO, a terminal, the output of another command, a
  * gzip file. A spool stores it while it is read for the first time: see store.h. An ordinary file

@@ -243,7 +243,7 @@ void say_speed(const job *j) {
             thousands(tokens / seconds, text[3]));
 }
 
-/* ---- streaming ------------------------------------------------------------------------------ */
+/* ---- streaming ------------------------------------------------------------------------------- */
 
 /* With every token the whole output is decoded again. The new text is written as far as its
  * characters are complete; bytes that may become a character wait for the next token. So the

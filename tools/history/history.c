@@ -76,7 +76,7 @@ bool history_draw(const history *h, const char *path, const char *title, char *m
     return refused(message, "%.150s: there is nothing to draw", path);
 }
 
-/* ---- reading -------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 /* The number of bytes of a page that are read; a page whose data end after them is rejected. Real
  * pages have at most 2 MB. */

@@ -64,9 +64,10 @@ double error_rate(const edit_counts *c); /* 0 is best; may be above 1; NaN witho
 const char *bleu_text(const bleu_counts *c, bleu_tokenizer tokenizer, char *buffer);
 const char *chrf_text(const chrf_counts *c, char *buffer);
 
-/* The edit distance (Levenshtein): how many symbols must be inserted, deleted or exchanged to turn one
- * sequence into the other. Symbols are in 0..symbols-1. It takes time n * m / 64, and a byte of memory for each symbol of b
- * and eight for each of `symbols`. Returns -1 if there is no memory. */
+/* The edit distance (Levenshtein): how many symbols must be inserted, deleted or exchanged to
+ * turn one sequence into the other. Symbols are in 0..symbols-1. It takes time n * m / 64, and a
+ * byte of memory for each symbol of b and eight for each of `symbols`. Returns -1 if there is no
+ * memory. */
 int64_t edit_distance(const int32_t *a, int64_t n, const int32_t *b, int64_t m, int64_t symbols);
 
 #endif

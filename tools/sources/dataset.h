@@ -4,7 +4,7 @@
  * A step's batch is a pure function of the dataset, the seed and the step, so a training can stop
  * and resume anywhere. Each kind of data is a row: source.h. Other files read pairs (corpus.h), cut
  * them into batches (batches.h), generate sequences (tasks.h, text_tasks.h), and read and cut
- * running text (documents.h, stream.h). */
+ * running text (stream.h). */
 #ifndef WEFT_TOOLS_SOURCES_DATASET_H
 #define WEFT_TOOLS_SOURCES_DATASET_H
 

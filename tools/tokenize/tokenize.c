@@ -16,7 +16,7 @@
 #include "tools/data/lines.h"
 #include "tools/data/text_input.h"
 
-/* ---- learning ------------------------------------------------------------------------------- */
+/* ---- learning -------------------------------------------------------------------------------- */
 
 typedef struct reader {
     lines in;
@@ -59,8 +59,8 @@ static void write_text(const program *p, const char *path, const char *text) {
     if (!output_close(&out, message)) fail(p, "%s", message);
 }
 
-/* Learns from the lines of `input` (NULL: stdin), and writes the file `path`. Exits with a message if
- * that fails. */
+/* Learns from the lines of `input` (NULL: stdin), and writes the file `path`. Exits with a
+ * message if that fails. */
 static void tokenizer_learn(const program *p, const wf_json_learn_options *o, const char *input,
                             const char *path) {
     const char *name = input ? input : "stdin";

@@ -1,4 +1,5 @@
-/* tools/train/progress.c - prints the first lines of a training and its progress. See progress.h. */
+/* tools/train/progress.c - prints the first lines of a training and its progress. See
+ * progress.h. */
 #include "progress.h"
 
 #include <math.h>
@@ -12,7 +13,7 @@
 #include "tools/cli/numbers.h"
 #include "tools/data/language.h"
 
-/* ---- the first lines ------------------------------------------------------------------------ */
+/* ---- the first lines ------------------------------------------------------------------------- */
 
 static const char *batch_text(const settings *set, char buffer[80]) {
     int n = 0;
@@ -164,7 +165,7 @@ void announce(session *s, double memory) {
     event_send(r);
 }
 
-/* ---- progress ------------------------------------------------------------------------------- */
+/* ---- progress -------------------------------------------------------------------------------- */
 
 bool counts_lines(const char *unit) {
     return unit && strcmp(unit, "lines") == 0;

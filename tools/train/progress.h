@@ -30,8 +30,8 @@ typedef struct progress {
 } progress;
 
 struct session;
-/* Before the first step, print data, model, recipe, machine and resume on stderr, and send the event
- * "run". memory: the bytes that this process will need at its peak. */
+/* Before the first step, print data, model, recipe, machine and resume on stderr, and send the
+ * event "run". memory: the bytes that this process will need at its peak. */
 void announce(struct session *s, double memory);
 
 /* counts_lines: is the unit "lines"? speed_key: the name of the speed in events, "lines_per_second"

@@ -12,7 +12,7 @@
 #include "tools/alignment/links.h"
 #include "tools/cli/output.h"
 
-/* ---- identity ------------------------------------------------------------------------------- */
+/* ---- identity -------------------------------------------------------------------------------- */
 
 #define IDENTITY_KEY "weft.run" /* of the metadata */
 
@@ -65,7 +65,7 @@ bool identity_same(const wf_file *a, const wf_file *b) {
            strcmp(identity_in(a, texts[0]), identity_in(b, texts[1])) == 0;
 }
 
-/* ---- metadata ------------------------------------------------------------------------------- */
+/* ---- metadata -------------------------------------------------------------------------------- */
 
 /* True for a key that the model's file, its vocabularies or its training write themselves. */
 static bool written_anew(const wf_model *m, const char *key) {
@@ -134,7 +134,7 @@ wf_meta *metadata_new(session *s, settings_meta *kept, int *n) {
     return pairs;
 }
 
-/* ---- files ---------------------------------------------------------------------------------- */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 bool write_model(session *s, const char *path, bool checkpoint) {
     char message[WF_MESSAGE], target[PATH_SIZE];

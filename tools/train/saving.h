@@ -1,6 +1,6 @@
-/* tools/train/saving.h - writes the files of a training: its checkpoint, and the best weights. Their
- * metadata are the settings, the vocabulary, the training's identity, and metadata about the model's
- * use that came from elsewhere.
+/* tools/train/saving.h - writes the files of a training: its checkpoint, and the best weights.
+ * Their metadata are the settings, the vocabulary, the training's identity, and metadata about the
+ * model's use that came from elsewhere.
  *
  * The identity is a function of the training alone: its settings, its data, its vocabulary. It
  * contains no time, path or number of threads, so it is the same at every step and on every

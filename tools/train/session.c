@@ -23,7 +23,7 @@
 #include "tools/cli/output.h"
 #include "tools/data/language.h"
 
-/* ---- opening ------------------------------------------------------------------------------- */
+/* ---- opening --------------------------------------------------------------------------------- */
 
 static void refuse_weights(const session *s) {
     fail(&train_program,
@@ -368,7 +368,7 @@ static void check_weights(const session *s) {
                                              : "lower --d-model or --layers");
 }
 
-/* ---- all of it ------------------------------------------------------------------------------ */
+/* ---- all of it ------------------------------------------------------------------------------- */
 
 void session_read(session *s) {
     char message[WF_MESSAGE];

@@ -9,7 +9,7 @@
 #include "models/text/fields.h"
 #include "unicode.h"
 
-/* ---- chunks --------------------------------------------------------------------------------- */
+/* ---- chunks ---------------------------------------------------------------------------------- */
 
 /* ---- chunks ---------------------------------------------------------------------------------- */
 
@@ -338,7 +338,7 @@ int64_t wf_byte_level_decode(const wf_byte_level *b, const int32_t *ids, int64_t
     return (int64_t)to->used;
 }
 
-/* ---- fields of a model's file --------------------------------------------------------------- */
+/* ---- fields of a model's file ---------------------------------------------------------------- */
 
 size_t wf_byte_level_field(const wf_byte_level *b, const char *field, char *text, size_t size) {
     const wf_byte_level_options *o = &b->o;
@@ -387,7 +387,7 @@ wf_tokenizer *wf_byte_level_from_fields(const char *const *fields, const char *c
 #undef FIELD
 }
 
-/* ---- what was learned within GPT-2's chunks, with BART's first ids -------------------------- */
+/* ---- what was learned within GPT-2's chunks, with BART's first ids --------------------------- */
 
 /* Special ids in BART's order. As in BART, an output starts with the end token. */
 enum { FIRST, PADDING, END, UNKNOWN };

@@ -123,7 +123,7 @@ int close_stdout(const program *p, int status) {
     return status == EXIT_DONE ? EXIT_FAILED : status;
 }
 
-/* ---- values -------------------------------------------------------------------------------- */
+/* ---- values ---------------------------------------------------------------------------------- */
 
 /* Shortens "1e-09" to "1e-9". */
 static void shorten_exponent(char *text) {
@@ -217,7 +217,7 @@ const char *option_text(const option *o, char buffer[OPTION_TEXT_SIZE]) {
     return buffer;
 }
 
-/* ---- defaults by case ---------------------------------------------------------------------- */
+/* ---- defaults by case ------------------------------------------------------------------------ */
 
 bool option_among(const char *words, const char *word) {
     size_t n = strlen(word);
@@ -241,7 +241,7 @@ void options_take_defaults(program *p, const char *word) {
     }
 }
 
-/* ---- rows ---------------------------------------------------------------------------------- */
+/* ---- rows ------------------------------------------------------------------------------------ */
 
 option *option_named(const program *p, const char *name, size_t length) {
     for (option *o = p->options; o < p->options + p->n; o++)

@@ -132,7 +132,7 @@ void settings_complete_steps(settings *set, int64_t updates) {
                     (long long)set->recipe.warmup, (long long)set->recipe.lr_steps);
 }
 
-/* ---- text ---------------------------------------------------------------------------------- */
+/* ---- text ------------------------------------------------------------------------------------ */
 
 const source_kind *settings_task(const settings *set) {
     static const source_kind not_known = { 0 };
@@ -218,7 +218,7 @@ static void check_alignments(const settings *set, const wf_file *f) {
                 set->run.model);
 }
 
-/* ---- the whole --------------------------------------------------------------------------- */
+/* ---- the whole ------------------------------------------------------------------------------- */
 
 const char *settings_learns(const settings *set) {
     if (settings_task(set)->spans) return "unigram --special '<pad>,</s>,<unk>,<extra_id_0>,...'";

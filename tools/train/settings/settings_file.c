@@ -321,7 +321,7 @@ void settings_from_file(settings *set, const wf_file *f) {
         fail(&train_program, "%s: its settings contradict each other", set->run.model);
 }
 
-/* ---- the model to start from ---------------------------------------------------------------- */
+/* ---- the model to start from ----------------------------------------------------------------- */
 
 bool settings_started(const settings *set) {
     return *set->model.init_hash;
@@ -371,8 +371,9 @@ static void limit_length(settings *set, const wf_model *m, const char *path) {
     if (!said && (settings_task(set)->text || set->data.max_len > most)) set->data.max_len = most;
 }
 
-/* Chooses the default rate of adapters by the width of the model. Matrix B of an adapter begins as zeros, so adapters need a higher rate than weights do. The rate
- * falls with the width, and comes near those of the paper and of PEFT for large models. */
+/* Chooses the default rate of adapters by the width of the model. Matrix B of an adapter begins
+ * as zeros, so adapters need a higher rate than weights do. The rate falls with the width, and
+ * comes near those of the paper and of PEFT for large models. */
 static void scale_lora(settings *set, const wf_model *m) {
     const wf_transformer *t = wf_transformer_of(m);
     const wf_language_model *l = wf_language_model_of(m);

@@ -162,7 +162,8 @@ static void refuse_by_task(void) {
     }
 }
 
-/* Exits if --freeze is too long for a checkpoint's metadata, or not UTF-8. A checkpoint stores the list, and a resume must be able to read it. */
+/* Exits if --freeze is too long for a checkpoint's metadata, or not UTF-8. A checkpoint stores
+ * the list, and a resume must be able to read it. */
 static void refuse_freeze(const settings *set) {
     char why[WF_MESSAGE];
     if (!set->model.freeze) return;

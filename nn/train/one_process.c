@@ -1,6 +1,6 @@
-/* nn/train/alone.c - updates in one process. From one micro-batch: one plan computes gradients and
- * makes the update. From several: gradient accumulation (accumulation.h), then a plan for the
- * update. */
+/* nn/train/one_process.c - updates in one process. From one micro-batch: one plan computes
+ * gradients and makes the update. From several: gradient accumulation (accumulation.h), then a
+ * plan for the update. */
 #include "nn/optimizer_internal.h"
 #include "way.h"
 
@@ -63,7 +63,7 @@ const wf_way wf_at_once = {
     .memory = alone_memory,
 };
 
-/* ---- in parts ------------------------------------------------------------------------------- */
+/* ---- in parts -------------------------------------------------------------------------------- */
 
 bool wf_record_sums(wf_trainer *t, int partial_sums) {
     if (wf_accumulation_new(&t->accumulation, &t->optimizer, t->count, &t->options, partial_sums))
