@@ -185,39 +185,6 @@ static void check_files(settings *set) {
                      "--text-eval is used for validation");
 }
 
-/* Without --valid, pairs of the training are held out; a resume holds out the same ones. */
-static void complete_held(settings *set, const wf_file *f) {
-    const char *stored = f ? setting_in_file(f, "held") : NULL;
-    bool named = set->data.valid || set->data.valid_src;
-    if (!settings_from_files(set)) return;
-    set->data.held = named ? 0 : set->data.valid_size;
-    if (f) set->data.held = stored ? strtoll(stored, NULL, 10) : 0;
-    bool was_named = f && setting_in_file(f, "valid");
-    if (was_named && !named && (!option_seen(&train_program, "valid-size") || set->data.valid_size))
-        usage_error(&train_program,
-                    "%s was validated with --valid: name that file again, or go on without by "
-                    "--valid-size 0",
-                    set->run.model);
-    if (f && !named && set->data.valid_size && set->data.valid_size != set->data.held) {
-        if (option_seen(&train_program, "valid-size"))
-            usage_error(&train_program,
-                        "%s was trained with --valid-size %lld, not %lld: leave it out",
-                        set->run.model, (long long)set->data.held, (long long)set->data.valid_size);
-        set->data.valid_size = set->data.held;
-    }
-}
-
-/* Exits if a resume has alignments and the training had none, or the reverse. */
-static void check_alignments(const settings *set, const wf_file *f) {
-    bool had = f && setting_in_file(f, "alignments"), has = set->data.alignments;
-    if (!f || had == has) return;
-    usage_error(&train_program,
-                had ? "%s was trained with --alignments: name that file again"
-                    : "%s was trained without --alignments: leave it out, or start from the model "
-                      "by --init",
-                set->run.model);
-}
-
 /* ---- the whole ------------------------------------------------------------------------------- */
 
 const char *settings_learns(const settings *set) {
@@ -288,8 +255,7 @@ void settings_complete(settings *set, const wf_file *f, const wf_file *init) {
     if (f) settings_from_file(set, f);
     if (init) settings_refuse_sizes("the model of --init says it");
     check_files(set);
-    complete_held(set, f);
-    check_alignments(set, f);
+    settings_complete_held(set, f);
     if (set->data.task < 0)
         usage_error(p, "say what to learn: --task %s, or --train FILE.tsv", LEARN_WORDS);
     if (!f) take_defaults(set, init);

@@ -321,6 +321,42 @@ void settings_from_file(settings *set, const wf_file *f) {
         fail(&train_program, "%s: its settings contradict each other", set->run.model);
 }
 
+/* Exits if a resume has alignments and the training had none, or the reverse. */
+static void check_alignments(const settings *set, const wf_file *f) {
+    bool had = f && setting_in_file(f, "alignments"), has = set->data.alignments;
+    if (!f || had == has) return;
+    usage_error(&train_program,
+                had ? "%s was trained with --alignments: name that file again"
+                    : "%s was trained without --alignments: leave it out, or start from the model "
+                      "by --init",
+                set->run.model);
+}
+
+static void complete_held(settings *set, const wf_file *f) {
+    const char *stored = f ? setting_in_file(f, "held") : NULL;
+    bool named = set->data.valid || set->data.valid_src;
+    set->data.held = named ? 0 : set->data.valid_size;
+    if (f) set->data.held = stored ? strtoll(stored, NULL, 10) : 0;
+    bool was_named = f && setting_in_file(f, "valid");
+    if (was_named && !named && (!option_seen(&train_program, "valid-size") || set->data.valid_size))
+        usage_error(&train_program,
+                    "%s was validated with --valid: name that file again, or go on without by "
+                    "--valid-size 0",
+                    set->run.model);
+    if (f && !named && set->data.valid_size && set->data.valid_size != set->data.held) {
+        if (option_seen(&train_program, "valid-size"))
+            usage_error(&train_program,
+                        "%s was trained with --valid-size %lld, not %lld: leave it out",
+                        set->run.model, (long long)set->data.held, (long long)set->data.valid_size);
+        set->data.valid_size = set->data.held;
+    }
+}
+
+void settings_complete_held(settings *set, const wf_file *f) {
+    if (settings_from_files(set)) complete_held(set, f);
+    check_alignments(set, f);
+}
+
 /* ---- the model to start from ----------------------------------------------------------------- */
 
 bool settings_started(const settings *set) {

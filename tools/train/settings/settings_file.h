@@ -28,6 +28,9 @@ training_state settings_state(const settings *set, const wf_file *f);
 
 /* Take the stored settings from the file. Exits if the command line contradicts them. */
 void settings_from_file(settings *set, const wf_file *f);
+/* Without --valid, pairs of the training are held out; a resume, whose file is f, holds out the same
+ * ones, and needs the same kinds of files. Exits if it has others. f NULL: no resume. */
+void settings_complete_held(settings *set, const wf_file *f);
 /* Exit if a resume has other data to train on or to validate with than before. */
 void settings_check_data(const settings *set, const wf_file *f, const dataset *m);
 

@@ -68,7 +68,7 @@ __attribute__((format(printf, 2, 3))) static void note(settings *set, const char
     va_end(arguments);
 }
 
-/* ---- following the data: vocabularies ---------------------------------------------------------- */
+/* ---- following the data: vocabularies -------------------------------------------------------- */
 
 /* A shared vocabulary uses the kind of tokens that suits both sides. */
 static wf_token_kind joint_kind(wf_token_kind src, wf_token_kind tgt) {
@@ -123,7 +123,7 @@ static void follow_lines(void *user, const survey *s, dataset_options *o) {
     for (int i = 0; i < 2; i++) o->tokens[i] = tokens_of(set, i);
 }
 
-/* ---- following the data: batches and steps ----------------------------------------------------- */
+/* ---- following the data: batches and steps --------------------------------------------------- */
 
 static void choose_training(settings *set, double epochs, double dropout) {
     char number[OPTION_TEXT_SIZE];
@@ -152,7 +152,7 @@ static void follow_tokens(void *user, const corpus *c, dataset_options *o) {
     choose_training(set, d.epochs, d.dropout);
 }
 
-/* ---- following the data: running text ---------------------------------------------------------- */
+/* ---- following the data: running text -------------------------------------------------------- */
 
 enum { USUAL_WINDOW = 256 };
 
