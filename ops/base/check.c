@@ -46,6 +46,7 @@ static bool emit_check(wf_emitter *e, const wf_call *c) {
 }
 
 /* Shapes: x real, of any shape -> y as x.
+ * Gradient: If the run does not fail, y is x, so dx = dy.
  * Limits: A run that fails performs no updates. */
 const wf_op wf_op_check_finite = {
     .name = "check_finite",
@@ -54,7 +55,6 @@ const wf_op wf_op_check_finite = {
     .arity = 1,
     .attr_bytes = sizeof(check_attrs),
     .shape = wf_same_as_operand,
-    /* if the run does not fail, y is x */
     .grad = wf_grad_same,
     .run = &(const wf_kernel){ .tasks = wf_elementwise_tasks,
                                .eval = eval_check,

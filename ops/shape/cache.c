@@ -69,6 +69,7 @@ static bool emit_cache(wf_emitter *e, const wf_call *c) {
 
 /* Shapes: x of any type; the axis comes after the batch -> x, or with a state P + n rows along the
  * axis instead of n.
+ * Gradient: It exists only in plans without a state, where y is x: dx = dy.
  * Limits: The state has a capacity, which a run may not exceed. A plan that computes gradients has
  * no state. */
 const wf_op wf_op_cache = {
@@ -80,7 +81,6 @@ const wf_op wf_op_cache = {
     .attributes = "int axis",
     .shape = shape_cache,
     .view = view_cache,
-    /* gradients exist only in plans without a state, where y is x */
     .grad = wf_grad_same,
     .run =
         &(const wf_kernel){

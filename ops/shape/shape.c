@@ -400,6 +400,7 @@ static bool emit_cast(wf_emitter *e, const wf_call *c) {
 }
 
 /* Shapes: x of any type -> y of the same shape, of the given type.
+ * Gradient: Between reals a cast is the identity. i32 has no gradient.
  * Limits: To i32 or to the real type of the graph; a fraction is cut off. */
 const wf_op wf_op_cast = {
     .name = "cast",
@@ -409,7 +410,6 @@ const wf_op wf_op_cast = {
     .attr_bytes = sizeof(wf_dtype),
     .shape = shape_cast,
     .view = view_cast,
-    /* between reals a cast is the identity; i32 has no gradient */
     .grad = wf_grad_same,
     .run =
         &(const wf_kernel){
