@@ -55,7 +55,6 @@ static int64_t view_expand(wf_call *c) {
 /* Shapes: x of any type -> the given sizes, at least as many axes.
  * Gradient: Each x_j stands in several places of y: dx_j is the sum of dy over them. The rule
  * returns dy, and the engine sums it to the shape of x.
- * Gradient: dx = dy, which the engine sums to the shape of the operand.
  * Limits: A view. Only axes of size 1 grow; WF_KEEP keeps one. An extent is no size: use
  * broadcast_to. */
 const wf_op wf_op_expand = {
