@@ -1,8 +1,8 @@
-/* core/product_hook.h - inside the library: a hook that layers call for their products with
- * matrices, beside wf_on_param (graph.h). Not installed.
+/* core/product_hook.h - inside the library: hooks that layers call for their products with
+ * matrices and for the rows of their tables, beside wf_on_param (graph.h). Not installed.
  *
- * A hook of wf_on_param replaces a matrix by one that is computed, which cannot be packed. This
- * hook leaves the matrix as it is, and adds something to the product. */
+ * A hook of wf_on_param replaces a matrix by one that is computed, which cannot be packed. These
+ * hooks leave the matrix as it is, and change or replace what is made of it. */
 #ifndef WEFT_CORE_PRODUCT_HOOK_H
 #define WEFT_CORE_PRODUCT_HOOK_H
 
@@ -14,9 +14,13 @@
 typedef struct wf_product_hook {
     wf_tensor *(*call)(void *user, wf_tensor *y, wf_tensor *x, wf_tensor *weight, int64_t first);
     void *user;
+    /* NULL: none. y [...,k] has the rows of table [rows,k] that ids [...] name. The call returns y,
+     * or a tensor of its shape that is used instead */
+    wf_tensor *(*rows)(void *user, wf_tensor *y, wf_tensor *table, wf_tensor *ids);
 } wf_product_hook;
-/* The graph's hook, which linear layers and attention call for each of their products with a
- * matrix; GRU and LSTM, which no model has, do not. Its call is NULL at first. */
+/* The graph's hook. Linear layers and attention use `call` for each of their products with a
+ * matrix; GRU and LSTM, which no model has, do not. Embeddings use `rows`. Both are NULL at
+ * first. */
 wf_product_hook *wf_product_hook_of(wf_graph *g);
 
 /* A hook for wf_on_param, whose `user` is a wf_product_hook. It is called for every parameter,
@@ -32,6 +36,12 @@ static inline wf_tensor *wf_product_made(wf_tensor *y, wf_tensor *x, wf_tensor *
                                          int64_t first) {
     const wf_product_hook *hook = wf_product_hook_of(y->graph);
     return hook->call && wf_ok(y->graph) ? hook->call(hook->user, y, x, weight, first) : y;
+}
+
+/* For layers: y, or the tensor that the graph's hook returns for these rows. */
+static inline wf_tensor *wf_rows_made(wf_tensor *y, wf_tensor *table, wf_tensor *ids) {
+    const wf_product_hook *hook = wf_product_hook_of(y->graph);
+    return hook->rows && wf_ok(y->graph) ? hook->rows(hook->user, y, table, ids) : y;
 }
 
 #endif

@@ -5,6 +5,7 @@
  * multiplied by sqrt(D) where they are read (Vaswani et al. 2017, 3.4): tokens and positions then
  * have the same magnitude, and the same table, unscaled, gives logits of magnitude 1 when it is
  * tied to the output. */
+#include "core/product_hook.h"
 #include "module.h"
 #include "nn/layers_internal.h"
 
@@ -25,7 +26,7 @@ struct wf_embedding_layer wf_embedding_new(wf_graph *g, const char *name, int64_
 wf_tensor *wf_embed(const struct wf_embedding_layer *l, wf_tensor *ids) {
     if (!l || !l->weight) return no_layer(ids, "an embedding");
     const char *outer = enter(l->weight, l->path);
-    wf_tensor *y = wf_embedding(l->weight, ids); /* [..., D] */
+    wf_tensor *y = wf_rows_made(wf_embedding(l->weight, ids), l->weight, ids); /* [..., D] */
     return leave(outer, l->scale == 1 ? y : wf_scale(y, l->scale));
 }
 

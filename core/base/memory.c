@@ -116,13 +116,13 @@ void wf_arena_release(wf_arena **arenas, const void *data) {
     while ((r = *at) && (uintptr_t)data - (uintptr_t)r->data >= r->used) at = &r->next;
     if (!r || --r->pieces > 0) return;
     *at = r->next;
-    free(r->data), free(r);
+    wf_memory_free(r->data, r->size), free(r);
 }
 
 void wf_arenas_free(wf_arena *r) {
     for (wf_arena *next; r; r = next) {
         next = r->next;
-        free(r->data);
+        wf_memory_free(r->data, r->size);
         free(r);
     }
 }

@@ -170,7 +170,7 @@ void wf_adapters_begin(wf_model *m) {
         wf_poison(m->graph, "a model has adapters, or a hook of its parameters, not both");
     if (!wf_ok(m->graph)) return;
     wf_on_param(m->graph, declare_all, m);
-    *wf_product_hook_of(m->graph) = (wf_product_hook){ apply, m };
+    *wf_product_hook_of(m->graph) = (wf_product_hook){ .call = apply, .user = m };
 }
 
 /* True if some parameter is an adapter that this target names. */

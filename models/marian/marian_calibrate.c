@@ -80,7 +80,7 @@ static wf_tensor *note(void *user, wf_tensor *y, wf_tensor *x, wf_tensor *weight
  * ids as those of m. */
 static bool find_products(wf_marian_scales *s, char *message) {
     wf_model *m = s->m;
-    wf_product_hook hook = { note, s };
+    wf_product_hook hook = { .call = note, .user = s };
     wf_training_config training = m->training;
     training.on_param = wf_set_product_hook;
     training.user = &hook;

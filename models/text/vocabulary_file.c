@@ -191,9 +191,11 @@ bool wf_tokenizer_in_file(const wf_file *f, const char *prefix) {
     return wf_file_ok(f) && prefix && find_field(f, prefix, fields[KIND]);
 }
 
-static wf_tokenizer *read_fields(wf_token_kind kind, const char *const *text, char *message) {
+static wf_tokenizer *read_fields(wf_token_kind kind, const char *const *text,
+                                 const wf_tokenizer *beside, char *message) {
     if (kind == WF_SENTENCEPIECE)
-        return wf_sentencepiece_from_fields(fields, text, WF_TOKENIZER_META, message);
+        return wf_sentencepiece_from_fields(fields, text, WF_TOKENIZER_META,
+                                            beside ? beside->sentencepiece : NULL, message);
     if (kind == WF_BYTE_LEVEL)
         return wf_byte_level_from_fields(fields, text, WF_TOKENIZER_META, message);
     if (kind == WF_JSON_TEXT)
@@ -203,7 +205,8 @@ static wf_tokenizer *read_fields(wf_token_kind kind, const char *const *text, ch
                              text[CODES] ? strlen(text[CODES]) : 0, message);
 }
 
-wf_tokenizer *wf_tokenizer_from_meta(const wf_file *f, const char *prefix, char *message) {
+wf_tokenizer *wf_tokenizer_from_meta_beside(const wf_file *f, const char *prefix,
+                                            const wf_tokenizer *beside, char *message) {
     if (!wf_file_ok(f)) return fail(message, "%s", wf_file_error(f)), NULL;
     if (!prefix) return fail(message, "there is no prefix to look for"), NULL;
     const char *text[WF_TOKENIZER_META];
@@ -220,7 +223,11 @@ wf_tokenizer *wf_tokenizer_from_meta(const wf_file *f, const char *prefix, char 
         return fail(message, "'%.*s.kind' is '%.40s', not one of %s", LONGEST_PREFIX, prefix,
                     text[KIND], WF_NAMES(WF_TOKEN_NAMES)),
                NULL;
-    wf_tokenizer *t = read_fields((wf_token_kind)kind, text, why);
+    wf_tokenizer *t = read_fields((wf_token_kind)kind, text, beside, why);
     if (!t) fail(message, "%.*s: %.180s", LONGEST_PREFIX, prefix, why);
     return t;
+}
+
+wf_tokenizer *wf_tokenizer_from_meta(const wf_file *f, const char *prefix, char *message) {
+    return wf_tokenizer_from_meta_beside(f, prefix, NULL, message);
 }

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <unistd.h>
 
+#include "core/graph_internal.h"
 #include "marian_files.h"
 #include "tests/suites.h"
 
@@ -52,7 +53,7 @@ static const struct {
     { "transformer.decoder.layers.0.ssru.input.int8.panels.0", "decoder_l1_rnn_W", NULL },
     { "transformer.decoder.layers.1.multihead_attn.int8.panels.32", "decoder_l2_context_Wv",
       "decoder_l2_context_bv" },
-    { "output.int8.panels.0", "Wemb", "decoder_ff_logit_out_b" },
+    { "src_embedding.int8.panels.0", "Wemb", "decoder_ff_logit_out_b" },
 };
 
 static wf_tensor *product_of(const wf_model *m, const char *panels) {
@@ -121,6 +122,54 @@ TEST_ROWS(products_have_the_bits_of_the_formula, COUNT_OF(products)) {
     free_values(&made, 1);
     wf_plan_free(p);
     wf_marian_close(&f);
+    wf_model_free(m);
+    wf_hf_free(&hf);
+    free(model);
+}
+
+static wf_tensor *rows_of(const wf_model *m, const wf_tensor *ids) {
+    for (int id = 0; id < wf_node_count(m->graph); id++) {
+        wf_tensor *t = wf_node(m->graph, id);
+        if (t->kind == WF_COMPUTED && strcmp(t->op->name, "marian_rows") == 0 && t->in[1] == ids)
+            return t;
+    }
+    return NULL;
+}
+
+/* Embeddings read the integers of a table that the output shares, and of one for sources alone,
+ * whose multiplier is found. Their rows are those of the model in f32, and no matrix is kept in f32
+ * beside its integers. */
+TEST_ROWS(rows_are_those_of_the_table, COUNT_OF(in_int8)) {
+    static sentences b;
+    size_t bytes;
+    char *model = recorded_file(in_int8[_i], "", &bytes);
+    wf_hf hf;
+    wf_model *m = load_int8(&hf, model, bytes);
+    wf_tensor *table = wf_find(hf.model->graph, "src_embedding.weight");
+    wf_tensor *y = rows_of(m, m->src);
+    ck_assert(table && y);
+    wf_plan_options o = { .fetch = &y, .n_fetch = 1, .n_feed = 4 };
+    o.feed = (wf_tensor *[]){ m->src, m->src_length, m->tgt, m->labels };
+    wf_plan *p = wf_plan_new(m->graph, &o);
+    random_sentences(&b, &wf_transformer_of(m)->config, 5, 6, 7, 5);
+    values made = run_for(p, m, &b, y);
+    double *all = leaf_values(table);
+    int64_t k = table->shape[1], n = made.count / k;
+    ck_assert_int_eq(n, 5 * 6);
+    for (int64_t i = 0; i < n * k; i++)
+        ck_assert_msg(made.data[i] == all[b.src[i / k] * k + i % k], "row %d, column %d",
+                      (int)(i / k), (int)(i % k));
+    int matrices = 0;
+    for (int id = 0; id < m->own_nodes; id++) {
+        const wf_tensor *t = wf_node(m->graph, id);
+        bool matrix = t->kind == WF_PARAM && t->ndim == 2 && !strstr(t->name, "position");
+        ck_assert_msg(!matrix || !wf_leaf_lent(t), "%s", t->name);
+        matrices += matrix;
+    }
+    ck_assert_int_gt(matrices, 10);
+    free(all);
+    free_values(&made, 1);
+    wf_plan_free(p);
     wf_model_free(m);
     wf_hf_free(&hf);
     free(model);

@@ -346,6 +346,47 @@ static wf_file *through_file(const wf_meta *pairs, int n) {
 
 SETUP(make_path, remove_path)
 
+/* Tokenizers of one SentencePiece model share it, and each keeps its own ids around a line. The
+ * model stays as long as one of them. A tokenizer beside another model has its own. */
+TEST(tokenizers_share_a_model) {
+    char message[MESSAGE] = "";
+    size_t bytes, other_bytes;
+    char place[512];
+    char *file = file_text(source_path("tests/data/words_de.spm", place, sizeof place), &bytes);
+    char *other =
+        file_text(source_path("tests/data/words_en.spm", place, sizeof place), &other_bytes);
+    int32_t end = 0, ids[2][16];
+    wf_sentencepiece_options o;
+    ck_assert(wf_sentencepiece_defaults(file, bytes, &o, message));
+    o.n_before = o.n_after = 0;
+    wf_tokenizer *plain = wf_tokenizer_from_sentencepiece(&o, message);
+    o.after = &end, o.n_after = 1;
+    wf_tokenizer *ended = wf_tokenizer_from_sentencepiece(&o, message);
+    wf_meta pairs[3 * WF_TOKENIZER_META];
+    int n = 0;
+    ck_assert(wf_tokenizer_to_meta(ended, "src_tokenizer", pairs, &n, message));
+    ck_assert(wf_tokenizer_to_meta(plain, "tgt_tokenizer", pairs, &n, message));
+    ck_assert(wf_sentencepiece_defaults(other, other_bytes, &o, message));
+    wf_tokenizer *apart = wf_tokenizer_from_sentencepiece(&o, message);
+    ck_assert(wf_tokenizer_to_meta(apart, "other", pairs, &n, message));
+    wf_file *f = through_file(pairs, n);
+    wf_tokenizer *t[] = { wf_tokenizer_from_meta(f, "src_tokenizer", message), NULL, NULL };
+    t[1] = wf_tokenizer_from_meta_beside(f, "tgt_tokenizer", t[0], message);
+    t[2] = wf_tokenizer_from_meta_beside(f, "other", t[0], message);
+    wf_sentencepiece_options of[3];
+    for (int i = 0; i < 3; i++) ck_assert(wf_tokenizer_sentencepiece(t[i], &of[i]));
+    ck_assert(of[0].model == of[1].model && of[0].model != of[2].model);
+    int64_t length = wf_tokenizer_encode(t[0], "hallo welt", 10, ids[0], 16, message);
+    wf_tokenizer_free(t[0]);
+    ck_assert_int_eq(wf_tokenizer_encode(t[1], "hallo welt", 10, ids[1], 16, message), length - 1);
+    ck_assert_mem_eq(ids[0], ids[1], (size_t)(length - 1) * sizeof **ids);
+    ck_assert_int_eq(ids[0][length - 1], end);
+    wf_file_free(f);
+    wf_tokenizer_free(plain), wf_tokenizer_free(ended), wf_tokenizer_free(apart);
+    wf_tokenizer_free(t[1]), wf_tokenizer_free(t[2]);
+    free(file), free(other);
+}
+
 TEST_ROWS(a_model_file_holds_two_tokenizers, COUNT_OF(kinds)) {
     char message[MESSAGE] = "";
     wf_tokenizer *src = learn_kind(kinds[_i], multilingual),

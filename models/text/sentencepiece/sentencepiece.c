@@ -111,9 +111,19 @@ static bool copy_around(wf_sentencepiece *s, char *message) {
     return true;
 }
 
-static bool make(wf_sentencepiece *s, char *message) {
+/* The model in the options: that of `beside` if its bytes are the same. NULL with message. */
+static wf_spm *model_of(const wf_sentencepiece_options *o, const wf_sentencepiece *beside,
+                        char *message) {
+    bool same = beside && beside->o.bytes == o->bytes &&
+                (o->bytes == 0 || memcmp(beside->o.model, o->model, o->bytes) == 0);
+    if (!same) return wf_spm_read(o->model, o->bytes, message);
+    beside->model->others++;
+    return beside->model;
+}
+
+static bool make(wf_sentencepiece *s, const wf_sentencepiece *beside, char *message) {
     wf_sentencepiece_options *o = &s->o;
-    if (!(s->model = wf_spm_read(o->model, o->bytes, message))) return false;
+    if (!(s->model = model_of(o, beside, message))) return false;
     s->n = o->pieces ? o->n_pieces : (int64_t)s->model->n;
     if (s->n < 1 || s->n > INT32_MAX)
         return fail(message, "a vocabulary of %lld pieces: 1 to %d", (long long)s->n, INT32_MAX);
@@ -126,7 +136,8 @@ static bool make(wf_sentencepiece *s, char *message) {
     return true;
 }
 
-wf_tokenizer *wf_tokenizer_from_sentencepiece(const wf_sentencepiece_options *o, char *message) {
+wf_tokenizer *wf_sentencepiece_beside(const wf_sentencepiece_options *o,
+                                      const wf_sentencepiece *beside, char *message) {
     if (!o || !o->model) return fail(message, "there is no SentencePiece model"), NULL;
     wf_tokenizer *t = calloc(1, sizeof *t);
     if (t) t->sentencepiece = calloc(1, sizeof *t->sentencepiece);
@@ -134,11 +145,15 @@ wf_tokenizer *wf_tokenizer_from_sentencepiece(const wf_sentencepiece_options *o,
     if (ok) {
         t->kind = WF_SENTENCEPIECE;
         t->sentencepiece->o = *o;
-        ok = make(t->sentencepiece, message);
+        ok = make(t->sentencepiece, beside, message);
     }
     if (ok) return t;
     wf_tokenizer_free(t);
     return NULL;
+}
+
+wf_tokenizer *wf_tokenizer_from_sentencepiece(const wf_sentencepiece_options *o, char *message) {
+    return wf_sentencepiece_beside(o, NULL, message);
 }
 
 bool wf_tokenizer_sentencepiece(const wf_tokenizer *t, wf_sentencepiece_options *o) {

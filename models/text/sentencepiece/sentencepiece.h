@@ -19,6 +19,10 @@ typedef struct wf_sentencepiece {
     wf_sentencepiece_options o; /* the options it was made with, whose arrays are stored here */
 } wf_sentencepiece;
 
+/* Like wf_tokenizer_from_sentencepiece. A tokenizer with the same model as `beside` (NULL: none)
+ * shares it in memory; only one thread at a time may then use the two. */
+wf_tokenizer *wf_sentencepiece_beside(const wf_sentencepiece_options *o,
+                                      const wf_sentencepiece *beside, char *message);
 void wf_sentencepiece_free(wf_sentencepiece *s);
 int64_t wf_sentencepiece_encode(wf_sentencepiece *s, wf_span line, int32_t *ids, int64_t capacity,
                                 char *message);
@@ -35,6 +39,6 @@ size_t wf_sentencepiece_field(const wf_sentencepiece *s, const char *field, char
 /* Make a tokenizer from n fields; a value is NULL if it is missing. Fields may be damaged or
  * hostile. */
 wf_tokenizer *wf_sentencepiece_from_fields(const char *const *fields, const char *const *values,
-                                           int n, char *message);
+                                           int n, const wf_sentencepiece *beside, char *message);
 
 #endif

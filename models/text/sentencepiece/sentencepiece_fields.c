@@ -26,7 +26,7 @@ size_t wf_sentencepiece_field(const wf_sentencepiece *s, const char *field, char
 /* ---- reading --------------------------------------------------------------------------------- */
 
 wf_tokenizer *wf_sentencepiece_from_fields(const char *const *fields, const char *const *values,
-                                           int n, char *message) {
+                                           int n, const wf_sentencepiece *beside, char *message) {
 #define FIELD(name) wf_field_value(fields, values, n, name)
     int32_t special[WF_MOST_AROUND], before[WF_MOST_AROUND], after[WF_MOST_AROUND];
     int32_t added[WF_MOST_AROUND] = { 0 };
@@ -64,7 +64,7 @@ wf_tokenizer *wf_sentencepiece_from_fields(const char *const *fields, const char
         if (vocabulary && !p.n)
             fail(message, "the vocabulary has no piece");
         else
-            t = wf_tokenizer_from_sentencepiece(&o, message);
+            t = wf_sentencepiece_beside(&o, beside, message);
     }
     free(file);
     wf_pieces_free(&p);

@@ -100,6 +100,7 @@ typedef struct wf_spm_token {
 typedef struct wf_spm_best wf_spm_best; /* spm_unigram.c */
 
 typedef struct wf_spm {
+    int others; /* tokenizers that share it, beside the first */
     char *file;
     size_t file_bytes;
     wf_spm_kind kind;
@@ -134,7 +135,7 @@ typedef struct wf_spm {
 } wf_spm;
 
 wf_spm *wf_spm_read(const void *bytes, size_t n, char *message); /* copied */
-void wf_spm_free(wf_spm *m);
+void wf_spm_free(wf_spm *m); /* by each that shares it; the last call frees it */
 
 /* The id of a piece; the unknown id if there is no such piece. */
 int32_t wf_spm_id(const wf_spm *m, wf_span text);

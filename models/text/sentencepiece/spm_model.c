@@ -264,7 +264,7 @@ wf_spm *wf_spm_read(const void *bytes, size_t n, char *message) {
 }
 
 void wf_spm_free(wf_spm *m) {
-    if (!m) return;
+    if (!m || m->others-- > 0) return;
     wf_strings_free(&m->normal), wf_strings_free(&m->reserved);
     wf_trie_free(&m->trie), wf_trie_free(&m->symbols);
     free(m->normal_ids), free(m->reserved_ids), free(m->pieces), free(m->split);
