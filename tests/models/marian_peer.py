@@ -1,14 +1,17 @@
 #!/usr/bin/env python3
 """tests/models/marian_peer.py - random translators in Marian's files, and what Marian makes of sources with them.
 
-usage: marian_peer.py TOOLS FOLDER [MODELS [SENTENCES]]
+usage: marian_peer.py TOOLS FOLDER [MODELS [SENTENCES [BEAMS]]]
+       marian_peer.py --firefox TOOLS FOLDER [SENTENCES [BEAMS]]
        marian_peer.py --record FOLDER           writes the small models of suite marian, tests/data/marian
 
 Writes MODELS models (default 16) as model.npz or as int8 binary files, one vocabulary or two, SSRU, averages or self-attention,
 post-norm or pre-norm; imports each by `convert --from marian`, and compares the ids of greedy `generate` with those of
 Marian's formulas in numpy, in f64. Two tokens whose logits are within 1e-3 are a tie, which either side may decide.
-Binary files run in Marian's own arithmetic, too, with and without a shortlist; there 0.1 is a tie. Then it writes each
-model back by `convert --to marian`: the numbers must be the same bits. Needs numpy.
+Binary files run in Marian's own arithmetic, too, with and without a shortlist; there 0.1 is a tie. The first BEAMS sentences
+(default 10) are searched with a beam of 4, too, whose scores are divided by the length and are not. Then it writes each model
+back by `convert --to marian`: the numbers must be the same bits. --firefox does this for four models of the sizes of Firefox's
+(tiny, base-memory, base, and base with two vocabularies). Needs numpy.
 """
 import io
 import json
@@ -138,7 +141,8 @@ def write_binary(path, p, settings, rng):
         rounded[name] = numbers.astype(np.float32) / q
         alpha = np.float32(127 / rng.uniform(2, 6))
         parts[name] = numbers.T.astype(np.int64) if "Wemb" in name else numbers.astype(np.int64), alpha, q
-        items.append((name + "_QuantMultA", 0x0404, (1, 1), alpha.tobytes()))
+        for product in ["none", name] if name == "Wemb" else [name]:  # Marian's name of the product with the table
+            items.append((product + "_QuantMultA", 0x0404, (1, 1), alpha.tobytes()))
     items.append(("special:model.yml", 0x0101, (len(settings),), settings))
     items = [(n, t, s, d + bytes(-len(d) % 256)) for n, t, s, d in items]
     head = struct.pack("<QQ", 1, len(items))
@@ -183,6 +187,9 @@ class Oracle:
         half = self.m["D"] // 2
         angle = np.arange(n)[:, None] * np.exp(np.arange(half) * -(np.log(10000) / (half - 1)))
         return np.concatenate([np.sin(angle), np.cos(angle)], 1)
+
+    def decoder_positions(self, n):
+        return self.positions(n)
 
     def norm(self, x, name):
         pre = "_pre" if self.m["pre"] and "_top" not in name else ""
@@ -246,9 +253,9 @@ class Oracle:
         return self.norm(x, "encoder_top") if self.m["top"] else x
 
     def logits(self, memory, output):
-        """The logits behind these tokens; in place of the first one's predecessor are zeros."""
+        """The logits behind each of these tokens, and before the first: in place of its predecessor are zeros."""
         x = np.concatenate([np.zeros((1, self.m["D"])), self.target[output]]) * np.sqrt(self.m["D"])
-        x = x + self.positions(len(x))
+        x = x + self.decoder_positions(len(x))
         for i in range(1, self.m["dec"] + 1):
             layer = f"decoder_l{i}"
             raw = x
@@ -267,23 +274,58 @@ class Oracle:
                               lambda h: self.attention(h, memory, layer + "_context", False))
             x = self.sublayer(x, layer + "_ffn_ffn", lambda h: self.feed_forward(h, layer + "_ffn"))
         x = self.norm(x, "decoder_top") if self.m["top"] else x
-        y = self.multiply(x, self.output, "decoder_ff_logit_out_b")[-1]
-        y[UNK] = -np.inf
+        return self.multiply(x, self.output, "decoder_ff_logit_out_b")
+
+    def log_probs(self, memory, output, candidates=None):
+        """Log-probabilities at each step: among the candidates, tokens of a shortlist. <unk> is never chosen, but counts."""
+        y = self.logits(memory, output)
+        if candidates is not None:
+            y[:, np.setdiff1d(np.arange(y.shape[1]), candidates)] = -np.inf
+        most = y.max(-1, keepdims=True)
+        y = y - most - np.log(np.exp(y - most).sum(-1, keepdims=True))
+        y[:, UNK] = -np.inf
         return y
 
     def greedy(self, ids, candidates=None):
-        """Tokens, and the gaps between the two best logits of each step. candidates: tokens of a shortlist."""
+        """Tokens, and the gaps between the two best logits of each step."""
         memory, output, gaps = self.encode(ids), [], []
         while len(output) < 2 * len(ids):
-            y = self.logits(memory, output)
-            if candidates is not None:
-                y[np.setdiff1d(np.arange(len(y)), candidates)] = -np.inf
+            y = self.log_probs(memory, output, candidates)[-1]
             best = np.argsort(-y, kind="stable")[:2]
             gaps.append(y[best[0]] - y[best[1]])
             if best[0] == EOS:
                 break
             output.append(int(best[0]))
         return output, gaps
+
+    def follow(self, ids, output, candidates=None):
+        """Of each step of a greedy search that gave this output: the best token, and the gap to the next."""
+        y = self.log_probs(self.encode(ids), output, candidates)[:2 * len(ids)]
+        two = np.partition(y, -2, -1)[:, -2:]
+        return y.argmax(-1), two[:, 1] - two[:, 0]
+
+    def beam(self, ids, width, alpha, candidates=None):
+        """The best output of Marian's beam search, and the smallest gap between what was kept and what was not. An output
+        that ends leaves the beam, which is then narrower; at the limit those that live end, too. The best has the
+        largest sum of log-probabilities / n^alpha, where n counts the end."""
+        memory, live, ended, gap = self.encode(ids), [((), 0.0)], [], np.inf
+        for step in range(2 * len(ids)):
+            scores = []
+            for output, total in live:
+                y = self.log_probs(memory, list(output), candidates)[-1]
+                scores.append(total + y)
+            scores = np.concatenate(scores)
+            order = np.argsort(-scores, kind="stable")[:width - len(ended) + 1]
+            gap = min(gap, scores[order[-2]] - scores[order[-1]])
+            new = [(live[k // len(y)][0] + (int(k % len(y)),), scores[k]) for k in order[:-1]]
+            ended += [h for h in new if h[0][-1] == EOS]
+            live = [h for h in new if h[0][-1] != EOS]
+            if not live or step + 1 == 2 * len(ids):
+                break
+        best = sorted(((total / len(output) ** alpha, output) for output, total in ended + live), reverse=True)
+        if len(best) > 1:
+            gap = min(gap, best[0][0] - best[1][0])
+        return [t for t in best[0][1] if t != EOS], gap
 
 
 class Calibrated(Oracle):
@@ -316,12 +358,12 @@ class Int8(Oracle):
 
     def __init__(self, m, p, parts):
         super().__init__(m, p)
-        self.parts = parts
+        self.parts = {k: (w.astype(np.float64), qa, qb) for k, (w, qa, qb) in parts.items()}
 
     def multiply(self, x, matrix, bias=None):
         w, qa, qb = self.parts[matrix]
         one, u = np.float32(127), np.float32(1) / (qa * qb)
-        a = np.clip(np.rint(x.astype(np.float32) * qa), -127, 127).astype(np.int64) + 127
+        a = np.clip(np.rint(x.astype(np.float32) * qa), -127, 127).astype(np.float64) + 127  # f64: the sums are exact
         b = np.float32(0) if bias is None else self.p[bias].astype(np.float32)
         y = u * (a @ w).astype(np.float32) + (b - (one * u) * w.sum(0).astype(np.float32))
         assert y.dtype == np.float32
@@ -336,8 +378,8 @@ def draw_model(rng, i):
     V = [60, 60] if tie in ("all", "src") else [50, 70]
     pre = i % 4 == 3
     average = {"decoder": "average-attention", "aan": [D, 40][i // 6 % 2], "aan_act": ["swish", "relu"][i // 3 % 2]}
-    m = {"D": D, "F": int(rng.choice([24, 96])), "H": int(rng.choice([2, 4, 8])), "enc": int(rng.integers(1, 5)),
-            "dec": int(rng.integers(1, 4)), "V": V, "tie": tie, "pre": pre, "top": pre and bool(i % 8 == 7),
+    m = {"D": D, "F": int(rng.choice([24, 96])), "H": int(rng.choice([2, 4, 8])), "enc": int(rng.integers(1, 7)),
+            "dec": int(rng.integers(1, 5)), "V": V, "tie": tie, "pre": pre, "top": pre and bool(i % 8 == 7),
             "decoder": "self-attention" if i % 3 == 2 else "rnn", "act": "swish" if i % 5 == 4 else "relu",
             "binary": i % 2 == 1}
     return m | average if i % 3 == 1 else m
@@ -418,23 +460,47 @@ def arrays_of(path):
 
 
 def compare(oracle, sources, outputs, tie, candidates=lambda source: None):
-    """How many outputs are equal, differ behind a step whose two best logits are within tie, differ; and tokens."""
+    """How many outputs are equal, differ behind a step whose two best logits are within tie, differ; and tokens. An output is
+    the greedy one if each of its tokens, and its end, is the likeliest behind those before it."""
     equal = ties = wrong = tokens = 0
     for source, line in zip(sources, outputs, strict=True):
-        want, gaps = oracle.greedy(source, candidates(source))
         got = [int(t) for t in line.split()]
-        tokens += len(want)
-        at = next((k for k, (a, b) in enumerate(zip(got, want)) if a != b), min(len(got), len(want)))
-        near = min(gaps[:at + 1], default=1) < tie
-        equal += got == want
-        ties += got != want and near
-        wrong += got != want and not near
+        best, gaps = oracle.follow(source, got, candidates(source))
+        chosen = np.array(got + [EOS])[:2 * len(source)]
+        tokens += len(chosen)
+        others = np.flatnonzero(best != chosen)
+        if not len(others) and len(got) <= 2 * len(source):
+            equal += 1
+        elif gaps[:others[0] + 1].min() < tie:
+            ties += 1
+        else:
+            wrong += 1
     return np.array([equal, ties, wrong, tokens])
 
 
-def try_model(tools, folder, i, sentences):
-    rng = np.random.default_rng(i)
-    m = draw_model(rng, i)
+def compare_beams(oracle, sources, outputs, alpha, tie, candidates=lambda source: None):
+    equal = ties = wrong = tokens = 0
+    for source, line in zip(sources, outputs, strict=True):
+        want, gap = oracle.beam(source, 4, alpha, candidates(source))
+        same = [int(t) for t in line.split()] == want
+        tokens += len(want)
+        equal += same
+        ties += not same and gap < tie
+        wrong += not same and gap >= tie
+    return np.array([equal, ties, wrong, tokens])
+
+
+FIREFOX = [("tiny", dict(D=256, F=1536, dec=2, tie="all")), ("base-memory", dict(D=384, F=1536, dec=4, tie="all")),
+           ("base", dict(D=512, F=2048, dec=2, tie="all")), ("base, two vocabularies", dict(D=512, F=2048, dec=2, tie="decoder"))]
+
+
+def firefox_model(sizes):
+    return {"H": 8, "enc": 6, "V": [32000, 32000], "pre": False, "top": False, "decoder": "rnn", "act": "relu",
+            "binary": True} | sizes
+
+
+def try_model(tools, folder, m, seed, sentences, beams):
+    rng = np.random.default_rng(seed)
     p, settings, parts = weights_of(m, rng), settings_of(m), {}
     path = folder / ("model.bin" if m["binary"] else "model.npz")
     if m["binary"]:
@@ -443,25 +509,36 @@ def try_model(tools, folder, i, sentences):
         write_npz(path, p, settings)
     run(tools / "convert", "--from", "marian", path, "-o", folder / "model.weft")
     sources = [rng.integers(2, m["V"][0], rng.integers(1, 13)).tolist() + [EOS] for _ in range(sentences)]
-    text = "".join(" ".join(map(str, s)) + "\n" for s in sources)
 
-    def outputs(*options):
+    def outputs(lines, *options):
+        text = "".join(" ".join(map(str, s)) + "\n" for s in lines)
         return run(tools / "generate", folder / "model.weft", *options, text=text).splitlines()
 
-    found = {"f32": compare(Oracle(m, p), sources, outputs(), TIE)}
+    def try_beams(name, oracle, tie, *options, candidates=lambda source: None):
+        for alpha in (0, 1) if beams else ():
+            penalty = ("--length-penalty-type", "avg", "--length-penalty", 1) if alpha else ()
+            got = outputs(sources[:beams], *options, "--beam", 4, *penalty)
+            found[f"{name}, beam 4, alpha {alpha}"] = compare_beams(oracle, sources[:beams], got, alpha, tie, candidates)
+
+    oracle = Oracle(m, p)
+    found = {"f32": compare(oracle, sources, outputs(sources), TIE)}
+    try_beams("f32", oracle, TIE)
     if m["binary"]:
         lists = rng.integers(0, m["V"][1], (m["V"][0], 3)).astype(np.uint32)
-        write_shortlist(folder / "lex.bin", 5, lists)
+        first = min(5 if m["V"][1] < 1000 else 100, m["V"][1])
+        write_shortlist(folder / "lex.bin", first, lists)
         int8, marian = Int8(m, p, parts), ("--arithmetic", "marian")
-        found["int8"] = compare(int8, sources, outputs(*marian), INT8_TIE)
-        found["int8, shortlist"] = compare(int8, sources, outputs(*marian, "--shortlist", folder / "lex.bin"), INT8_TIE,
-                                           lambda source: candidates_of(source, 5, lists))
+        short = lambda source: candidates_of(source, first, lists)
+        found["int8"] = compare(int8, sources, outputs(sources, *marian), INT8_TIE)
+        found["int8, shortlist"] = compare(int8, sources, outputs(sources, *marian, "--shortlist", folder / "lex.bin"),
+                                           INT8_TIE, short)
+        try_beams("int8", int8, INT8_TIE, *marian)
     run(tools / "convert", "--to", "marian", folder / "model.weft", "-o", folder / "back.npz")
     back = arrays_of(folder / "back.npz")
     back.pop("special:model.yml")
     if set(back) != set(p) or any(not np.array_equal(back[n], p[n]) for n in p):
-        sys.exit(f"model {i}: other weights come back: {sorted(set(back) ^ set(p))}")
-    print(json.dumps(m), *(f"{k}: {v[2]} misses" for k, v in found.items()))
+        sys.exit(f"model {seed}: other weights come back: {sorted(set(back) ^ set(p))}")
+    print(json.dumps(m), *(f"{k}: {v[0]} equal, {v[1]} ties, {v[2]} misses;" for k, v in found.items()), flush=True)
     return found
 
 
@@ -469,13 +546,20 @@ def main():
     if sys.argv[1] == "--record":
         record(pathlib.Path(sys.argv[2]))
         return
-    tools, folder = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
-    models = int(sys.argv[3]) if len(sys.argv) > 3 else 16
-    sentences = int(sys.argv[4]) if len(sys.argv) > 4 else 100
+    firefox = sys.argv[1] == "--firefox"
+    tools, folder, *counts = sys.argv[1 + firefox:]
+    counts = [int(c) for c in counts]
+    if firefox:
+        models = [firefox_model(sizes) for _, sizes in FIREFOX]
+        sentences, beams = (counts + [100, 2][len(counts):])[:2]
+    else:
+        n, sentences, beams = (counts + [16, 100, 10][len(counts):])[:3]
+        models = [draw_model(np.random.default_rng(i), i) for i in range(n)]
+    folder = pathlib.Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     sums = {}
-    for i in range(models):
-        for kind, counts in try_model(tools, folder, i, sentences).items():
+    for i, m in enumerate(models):
+        for kind, counts in try_model(pathlib.Path(tools), folder, m, i, sentences, beams).items():
             sums[kind] = sums.get(kind, 0) + counts
     for kind, (equal, ties, wrong, tokens) in sums.items():
         print(f"{kind}: {equal + ties + wrong} sentences, {tokens} tokens: {equal} equal, {ties} ties, {wrong} wrong")
