@@ -9,7 +9,8 @@ time, because in a batch it takes every row's likeliest token by comparing with 
 step of the decoder, where Marian and weft add the position of the step. So its whole outputs are compared with marian_peer.py's
 formulas with position 0, and `generate --arithmetic marian`, whose outputs are those of the formulas with all positions, is
 compared with it in the first token. A difference behind two logits within 0.2 is a tie: slimt's exp and its bias have other last
-bits, so that activations may be rounded to other integers. Exits with 1 if there is another difference. Needs numpy, sentencepiece and slimt.
+bits, so that activations may be rounded to other integers. Exits with 1 if there is another difference. Needs numpy, sentencepiece
+and slimt.
 
 --time writes random models of the sizes of Firefox's (marian_peer.py) with a vocabulary of 32,000 pieces learned from TEXT, and
 translates its first LINES (default 200) in ROUNDS (default 3) turns, on one thread: by slimt, all at once, and by `generate

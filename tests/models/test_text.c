@@ -360,7 +360,8 @@ TEST(tokenizers_share_a_model) {
     ck_assert(wf_sentencepiece_defaults(file, bytes, &o, message));
     o.n_before = o.n_after = 0;
     wf_tokenizer *plain = wf_tokenizer_from_sentencepiece(&o, message);
-    o.after = &end, o.n_after = 1;
+    o.after = &end;
+    o.n_after = 1;
     wf_tokenizer *ended = wf_tokenizer_from_sentencepiece(&o, message);
     wf_meta pairs[3 * WF_TOKENIZER_META];
     int n = 0;
@@ -382,9 +383,10 @@ TEST(tokenizers_share_a_model) {
     ck_assert_mem_eq(ids[0], ids[1], (size_t)(length - 1) * sizeof **ids);
     ck_assert_int_eq(ids[0][length - 1], end);
     wf_file_free(f);
-    wf_tokenizer_free(plain), wf_tokenizer_free(ended), wf_tokenizer_free(apart);
-    wf_tokenizer_free(t[1]), wf_tokenizer_free(t[2]);
-    free(file), free(other);
+    wf_tokenizer *left[] = { plain, ended, apart, t[1], t[2] };
+    for (int i = 0; i < COUNT_OF(left); i++) wf_tokenizer_free(left[i]);
+    free(file);
+    free(other);
 }
 
 TEST_ROWS(a_model_file_holds_two_tokenizers, COUNT_OF(kinds)) {
