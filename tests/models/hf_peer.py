@@ -8,7 +8,7 @@ and as older ones did, and converted with `convert --from hf`. Then, through lib
 
   scores    log-probabilities of each target token for padded batches, both sides in f64: within 2e-5
   searches  generate() with beams 1, 4 and 6, both sides in f32: the same token ids for every line, or it is told;
-            a tie is what transformers' own logits decide as weft does, once they are summed in f64
+            a tie in f32 is a difference where in f64 one side finds what the other found in f32
   rules     generate() with repetition_penalty, no_repeat_ngram_size and the like, beams 1 and 4, as searches; and
             samples: the shares of 1,024 draws of a first token beside the probabilities that it is drawn with
   back      `convert --to hf`, opened without a warning, gives the same logits; imported again, the same bytes
@@ -330,8 +330,9 @@ def search_in_f64(model, src, beam, asked=()):
 
 
 def compare_searches(weft, model, file, rng, lines):
-    """The lines that differ, {beam: [...]}, and how far apart the scores of the others are."""
-    decoder, differ, apart = weft.open(file, 0), {}, 0
+    """The lines that differ, {beam: [...]}, and how far apart the scores of the others are. A difference is a tie in f32 if
+    transformers' logits in f64 give what weft found in f32, or weft in f64 finds what transformers found in f32."""
+    decoder, exact, differ, apart = weft.open(file, 0), None, {}, 0
     for beam in (1, 4, 6):
         for _ in range(0, lines, 50):
             src, src_length = sources(rng, 50, 20, model.config)
@@ -343,7 +344,10 @@ def compare_searches(weft, model, file, rng, lines):
                 want, got = torch_tokens(model, hf.sequences[i]), torch_tokens(model, torch.tensor([0] + ours[i][0]))
                 gap = hf.sequences_scores[i].item() - ours[i][1] if beam > 1 else None
                 if want != got:
-                    tie = search_in_f64(model, src[i:i + 1, :src_length[i]], beam) == got
+                    exact = exact or weft.open(file, 1)
+                    one = src[i:i + 1, :src_length[i]]
+                    again = weft.decode(exact, one, src_length[i:i + 1], beam)[0][0]
+                    tie = search_in_f64(model, one, beam) == got or torch_tokens(model, torch.tensor([0] + again)) == want
                     differ.setdefault(beam, []).append((want, got, gap, tie))
                 elif beam > 1:
                     apart = max(apart, abs(gap) / max(1, abs(ours[i][1])))
@@ -475,7 +479,7 @@ def run(name, build, weft, work, lines):
     for rows in differ.values():
         for want, ours, gap, tie in rows[:3]:
             print("    transformers", want, "\n    weft        ", ours, "\n    score less by", gap,
-                  "(a tie in f32: transformers' logits, summed in f64, give weft's)" if tie else "")
+                  "(a tie in f32: in f64 one side finds what the other found in f32)" if tie else "")
     for line in said + [x for x in told.splitlines() if x.startswith("convert:")]:
         print("   ", line)
     return good
