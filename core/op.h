@@ -103,7 +103,7 @@ struct wf_op {
      * gradient through this op is an error with this reason. */
     const char *no_grad;
     /* with no_grad: the gradient is zero, and recording one through the op is no error
-     * (wf_detach) */
+     * (wf_detach, wf_round and the like) */
     bool detaches;
     /* bit i: it is no error if no gradient flows to operand i. The operand is not differentiable,
      * such as ids, or only in some graphs, such as a mask, which has a gradient if it is added to

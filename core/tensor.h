@@ -80,7 +80,7 @@ typedef struct wf_init {
     double a, b;
 } wf_init;
 
-/* The number of elements, and of bytes, with the recorded sizes. */
+/* The number of elements, and of bytes, of the shape as recorded; a plan may bind other sizes. */
 WF_API int64_t wf_count(const wf_tensor *t);
 WF_API size_t wf_bytes(const wf_tensor *t);
 WF_API size_t wf_dtype_size(wf_dtype dtype);

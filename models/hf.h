@@ -47,7 +47,7 @@ WF_API bool wf_hf_import(const char *folder, wf_hf *out, char *message);
 /* Frees the model, the tokenizers and the labels. */
 WF_API void wf_hf_free(wf_hf *hf);
 
-/* Functions that an export calls. Both return false with message, which ends the export. */
+/* The caller's functions, which an export calls. One that returns false, with message, ends it. */
 typedef struct wf_hf_writer {
     /* Called once, before anything is written, with the names of all files. May be NULL. */
     bool (*begin)(void *user, const char *const *names, int n, char *message);

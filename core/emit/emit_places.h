@@ -11,8 +11,8 @@ bool wf_add_place(wf_emitter *e, location at, wf_dtype dtype, bool written, int6
                   wf_text *t);
 /* Write the address of an int8 leaf as C and, if asked, a comma and the address of its scales. */
 bool wf_add_int8_place(wf_emitter *e, location at, bool with_scales, wf_text *t);
-/* The value of tensor t in an earlier plan that fetches it, when the current plan is fed with t;
- * *of is set to that earlier plan. NULL: no earlier plan fetches t. */
+/* The value of tensor t in an earlier plan that computes and fetches it, when the current plan is
+ * fed with t; *of is set to that plan. NULL: there is none, or every plan runs alone. */
 const bound_view *wf_linked(const wf_emitter *e, const wf_tensor *t, const part **of);
 /* v is a view of a fed tensor. If an earlier plan fetches that tensor, make v a view of the value
  * in the memory of the earlier plan. strided: the op reads any strides; indexed: attention reads v,

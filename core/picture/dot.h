@@ -25,7 +25,9 @@ typedef struct module {
     uint64_t signature;      /* hash of the operations inside: equal in repeated layers */
     int box[2];              /* index of the module's box, forward and backward; or -1 */
     int first_box, last_box; /* boxes in the module; -1: none */
-    int boxes, groups;       /* number of boxes in the module, and of modules in it with boxes */
+    /* number of boxes directly in the module, and of modules directly in it that have boxes, or
+     * modules with boxes, of their own */
+    int boxes, groups;
 } module;
 
 /* Something drawn. */

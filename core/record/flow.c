@@ -2,8 +2,8 @@
  *
  * An argmax, a comparison or a cast to ids is piecewise constant: its derivative is 0 wherever it
  * exists. A program that asks for a gradient through such an op has most probably made a mistake.
- * So this is an error, except behind wf_detach and where the result is only an index or a mask
- * (wf_op.nondiff). Nodes that gradient rules recorded are not checked: such a rule may use
+ * So this is an error, except behind ops that detach (wf_detach, wf_round and the like) and where
+ * the result is only an index or a mask (wf_op.nondiff). Nodes that gradient rules recorded are not checked: such a rule may use
  * comparisons. */
 #include "record.h"
 
@@ -19,8 +19,8 @@ static bool operand_varies(const wf_tensor *t, int i, const unsigned char *marks
            (marks[t->in[i]->id] & VARIES);
 }
 
-/* Mark the nodes that depend on one of x other than through wf_detach. through: also count
- * dependence through another x. */
+/* Mark the nodes that depend on one of x other than through ops that detach. through: also
+ * count dependence through another x. */
 static void mark_varying(const wf_graph *g, unsigned char *marks, bool through) {
     for (int id = 0; id < g->n_nodes; id++) {
         const wf_tensor *t = g->nodes[id];
@@ -31,11 +31,11 @@ static void mark_varying(const wf_graph *g, unsigned char *marks, bool through) 
     }
 }
 
-/* True if t is a piecewise constant function of a real operand that depends on x. False for
- * wf_detach, and for nodes that gradient rules recorded. */
+/* True if t stops the gradient of a real operand that depends on x: its op has none, or its result
+ * is i32. False for ops that detach, and for nodes that gradient rules recorded. */
 static bool blocks_gradient(const wf_tensor *t, const unsigned char *marks) {
     bool stops = t->kind == WF_COMPUTED && (t->op->no_grad || t->dtype == WF_I32);
-    /* wf_detach is no error: the search just ends there */
+    /* an op that detaches is no error: the search just ends there */
     if (!stops || t->forward || t->op->detaches) return false;
     for (int i = 0; i < t->n_in; i++)
         if (operand_varies(t, i, marks) && t->in[i]->dtype != WF_I32) return true;

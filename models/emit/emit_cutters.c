@@ -20,8 +20,8 @@ static bool is_word(uint32_t code) {
     return wf_has_flag(code, IS_WORD);
 }
 
-/* Raise the upper bounds for a step that gives each word a prefix of one character and `bytes`
- * bytes. Once the text is cut, each character may be a word. */
+/* Raise the upper bounds of bytes and characters for a step that puts a prefix, one character of
+ * `bytes` bytes, before each word. Once the text is cut, each character may be a word. */
 static void grow(json_emitter *e, size_t bytes) {
     e->bytes += (e->cuts ? e->characters : 1) * (double)bytes;
     e->characters += e->cuts ? e->characters : 1;

@@ -40,7 +40,8 @@ static wf_tensor *pow_by_base(wf_tensor *a, wf_tensor *b, wf_tensor *dy) {
     return wf_where(b, wf_mul(dy, wf_mul(b, wf_pow(a, wf_affine(b, 1, -1)))), wf_zero(b));
 }
 
-/* The gradient a^b log a; 0 where a is 0 and b is not negative, because a^b is constant there. */
+/* The gradient a^b log a; 0 where a is 0 and b is not negative: 0^b is 0 for every b above 0, and
+ * for b of 0 this is PyTorch's convention. */
 static wf_tensor *pow_by_exponent(wf_tensor *a, wf_tensor *b, wf_tensor *y, wf_tensor *dy) {
     wf_tensor *zero = wf_zero(a);
     wf_tensor *stays = wf_mul(wf_equal(a, zero), wf_greater_equal(b, zero));

@@ -51,10 +51,11 @@ static option rows[] = {
     CHOICE("of", told.of, SUBJECT_WORDS,
            "what to draw. transformer: the whole model, of any kind. The other words: this part of "
            "it; a decoder-only model has no encoder-layer, and an encoder no decoder-layer. "
-           "Refused with --formula and --emit-c"),
+           "Refused with --formula, --emit-c and --emit-html"),
     CHOICE("level", told.level, "module|op",
            "what a box of the picture is: a module, such as a linear layer, or an operation. "
-           "Refused with --values, --step, --html and --emit-c, and with --formula alone",
+           "Refused with --values, --step, --html, --emit-c and --emit-html, and with --formula "
+           "alone",
            .fallback = "op with --of attention; else module"),
     COUNT("depth", told.depth, 1, 32,
           "with --level module: number of levels of modules within modules to draw. Refused where "

@@ -104,8 +104,9 @@ static double least_total(const tree *t, const wf_search_step *s) {
     return n < t->width ? -INFINITY : least;
 }
 
-/* Adds the banned tokens of a hypothesis that were likely enough to be kept: whose total is at
- * least `least`. If there was room for all, only the likeliest token is added, if it is banned. */
+/* Adds the banned tokens of a hypothesis that the beam would have kept: their total of
+ * log-probabilities is at least `least`. If the beam was not full, all would be: `least` is then
+ * -infinity, and only the hypothesis' likeliest token is added, if it is banned. */
 static bool add_banned(tree *t, int32_t live, double least) {
     const tree_row r = t->rows[t->nodes[live].row];
     for (int k = 0; k < r.n; k++) {

@@ -74,7 +74,8 @@ static void json_answer(job *j, const sentence *s) {
     json_end(line);
 }
 
-/* Writes a prompt before its continuation. Lines of input need not be repeated. */
+/* Writes the text of --prompt before its continuation, if outputs continue it. Prompts that are
+ * lines of the input are not written. */
 void write_prompt(job *j) {
     if (j->set->prompt && j->model->start_first)
         write_text(j, j->set->prompt, strlen(j->set->prompt));

@@ -67,8 +67,8 @@ typedef struct session {
     telemetry telemetry;
 } session;
 
-/* These functions print a sentence on stderr and exit if something is wrong. session_read reads
- * settings and data, which forked processes share. */
+/* session_read and session_open print a sentence on stderr and exit if something is wrong.
+ * session_read reads settings and data, which forked processes share. */
 void session_read(session *s);
 void session_open(session *s);  /* opens the model and its plans, and prints the first lines */
 bool session_close(session *s); /* false: events are missing */

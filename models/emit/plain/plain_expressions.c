@@ -1,6 +1,7 @@
-/* models/emit/plain/plain_expressions.c - regular expressions of a tokenizer.json in the C file of
- * a model: what models/text/expressions/ matches, over the programs that it has compiled. It
- * consists of blocks, as plain_text.c does.
+/* models/emit/plain/plain_expressions.c - a matcher for the regular expressions of a
+ * tokenizer.json, in the C file of a model. models/text/expressions/ compiles each expression to a
+ * program, a list of operations, which the file has as a table. This source consists of blocks, as
+ * plain_text.c does.
  *
  * Matching backtracks: it takes the first of several possible ways, and puts the others on a stack.
  * No program repeats a group without a limit, so a stack of CHOICES entries is enough. */
@@ -168,8 +169,8 @@ static int match_repeat(search_for *s, const instruction *i) {
     return 1;
 }
 
-/* Is the position at a line break, or at the end of a text that does not end in one? With is_last
- * only the line break at the end of the text counts. */
+/* Is the position at a line break (with is_last: only at one that ends the text), or at the end of
+ * a text that does not end in one? */
 static int is_line_end(const search_for *s, int is_last) {
     if (s->at == s->end) return !s->end || s->text[s->at - 1] != '\n';
     return s->text[s->at] == '\n' && (!is_last || s->at + 1 == s->end);

@@ -52,7 +52,7 @@ typedef enum {
     IS_ACCENT = 8,   /* what BERT strips: category Mn */
     IS_MARK = 16,    /* what StripAccents strips: category M */
     IS_CONTROL = 32, /* what BERT cleans away: Cc, Cf, Co, without \t \n \r */
-    IS_IN_WORD = 64  /* \w of regular expressions in the file */
+    IS_IN_WORD = 64  /* \w in expressions of a tokenizer.json */
 } wf_character_flag;
 
 /* A table of values by code point. Each element is the code point at which a new value begins, plus

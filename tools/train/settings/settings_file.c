@@ -422,7 +422,7 @@ static void scale_lora(settings *set, const wf_model *m) {
     set->recipe.lr = defaults_rate(set->recipe.lr, (double)width);
 }
 
-/* Records the model without loading its weights, to read its sizes. */
+/* The model is recorded without its weights: only its kind and its configuration are read. */
 void settings_from_model(settings *set, const wf_file *f, const char *path) {
     char message[WF_MESSAGE];
     const char *added = wf_file_meta(f, "weft.added");
