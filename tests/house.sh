@@ -204,7 +204,7 @@ done
 # The engine itself, without files, text and threads: what must be read to know how a graph is recorded and run.
 engine=$(find core/record core/plan -name '*.[ch]' ! -name print.c ! -name 'pool.[ch]')
 echo "lines of code that record and run: $(code_lines $engine)"
-[ "$(code_lines $engine)" -le 3295 ] || fail "recording and running take more than 3,295 lines of code"
+[ "$(code_lines $engine)" -le 3305 ] || fail "recording and running take more than 3,305 lines of code"
 echo "exported symbols: $(echo "$exported" | grep -c '^wf_')"
 # Code is laid out by .clang-format, as version 14 reads it: others differ in small things.
 if clang-format --version 2> /dev/null | grep -q 'version 14'; then

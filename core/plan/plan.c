@@ -53,9 +53,19 @@ static bool take_fetches(wf_plan *p, const wf_plan_options *o, unsigned char *ne
     return true;
 }
 
+/* True if one of the results of which t's node is a copy is fed: the copy would not follow it. */
+static bool copies_fed(const wf_plan *p, const wf_tensor *t) {
+    for (int k = 0; t->recomputed && k < result_count(t->op); k++)
+        if (wf_feed_of(p, primary(t->forward) + k) >= 0) return true;
+    return false;
+}
+
 static bool need_operands(wf_plan *p, const wf_tensor *t, unsigned char *need, bool data) {
     if (data && p->with_state && t->forward)
         return wf_plan_fail(p, "%s: a gradient cannot be computed with a state", called(t));
+    if (data && copies_fed(p, t))
+        return wf_plan_fail(p, "%s is fed, but a gradient computes it again (recompute)",
+                            called(t->forward));
     for (int i = 0; i < t->n_in; i++) {
         if (!t->in[i]) continue;
         bool only_shape = !data || (t->op->shape_only >> i & 1);

@@ -10,6 +10,7 @@
  * kernels sum signed integers, so a . w is computed as (a - 127) . w + 127 w'. All other steps are
  * those of f32. Embeddings read their rows from the integers of a table, too: a matrix is in memory
  * once, with a byte for each number. */
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -238,6 +239,7 @@ static wf_tensor *replace(void *user, wf_tensor *y, wf_tensor *x, wf_tensor *wei
     int64_t rows = y->shape[y->ndim - 1], one = 1;
     matrix *a = matrix_of(user, weight, rows, first);
     if (!a) return y;
+    assert(!a->multiplied); /* its buffers are those of one product */
     a->multiplied = true;
     a->in[X] = x;
     a->in[SHIFT] = new_buffer(a, "shift", first, WF_I32, 1, &rows);
@@ -287,7 +289,8 @@ static wf_tensor *replace_rows(void *user, wf_tensor *y, wf_tensor *table, wf_te
     if (!a) return y;
     if (!a->multiplier) {
         a->multiplier = new_buffer(a, "multiplier", 0, WF_F32, 1, &one);
-        if (!wf_write(a->multiplier, &multiplier, sizeof multiplier)) return y;
+        if (!wf_write(a->multiplier, &multiplier, sizeof multiplier))
+            return wf_poison(y->graph, "out of memory");
     }
     wf_tensor *in[] = { a->in[PANELS], ids, a->multiplier };
     return wf_record(&table_rows, ROWS_OPERANDS, in, &(rows_attrs){ k });

@@ -122,7 +122,6 @@ wf_tensor *wf_marian_declare_scales(wf_model *m);
 bool wf_marian_keep_scales(marian_file *f, wf_model *m, char *message);
 /* The row in the parameter of scales for part `part` of a weight. -1: no product has this part. */
 int wf_marian_scale_index(const wf_model *m, const wf_tensor *weight, int part);
-bool wf_marian_is_table(const wf_model *m, const wf_tensor *weight);
 
 /* ---- marian_export.c ------------------------------------------------------------------------- */
 

@@ -11,7 +11,7 @@
 #include "marian_file.h"
 #include "models/message.h"
 
-bool wf_marian_is_table(const wf_model *m, const wf_tensor *weight) {
+static bool is_table(const wf_model *m, const wf_tensor *weight) {
     char name[MARIAN_NAME];
     int parts;
     return wf_marian_name(&wf_transformer_of(m)->config, weight->name, 0, &parts, name) ==
@@ -70,7 +70,7 @@ static bool find_scales(marian_file *f, const wf_model *m, float *to) {
         for (int part = 0, parts = 1; t->kind == WF_PARAM && part < parts; part++) {
             if (!is_multiplied(m, t, part, &parts, name)) continue;
             const marian_item *item = wf_marian_find(f, name);
-            float scale = scale_in(f, name, wf_marian_is_table(m, t));
+            float scale = scale_in(f, name, is_table(m, t));
             if (!item || item->type != MARIAN_INT8 || !(scale > 0) || !isfinite(scale))
                 return false;
             *to++ = scale;

@@ -37,6 +37,8 @@ static const char *const models[] = {
     "--task lm " TEXT "--max-len 16 --tokenizer byte",
     "--task mask --tokenizer-json words --max-len 20 --dropout 0.1 " TEXT,
     "--task spans --tokenizer-json spans --max-len 20 " TEXT,
+    "--task pairs --tokenizer-json words " QUICK SIZE "--train pairs --max-len 20",
+    "--task classify --tokenizer-json words " QUICK SIZE "--train pairs --max-len 20",
 };
 
 TEST_ROWS(the_model_is_the_same, COUNT_OF(models)) {
@@ -62,13 +64,19 @@ TEST(resumes_and_ranks_make_the_same_model) {
     ck_assert(same_files("whole", "ranks"));
 }
 
-/* The announced memory of a deep model is less. */
-TEST(memory_is_announced) {
+static const char *const architectures[] = {
+    "--task copy --batch-size 256 --max-len 60 --valid-size 0",
+    "--task lm --text text --tokenizer byte --batch-size 40 --max-len 300 --text-eval-size 0",
+    "--task mask --text text --tokenizer-json words --batch-size 40 --max-len 300 "
+    "--text-eval-size 0",
+};
+
+/* The announced memory of deep models of each architecture is less. */
+TEST_ROWS(memory_is_announced, COUNT_OF(architectures)) {
     double megabytes[2];
     for (int i = 0; i < 2; i++) {
-        run("train --task copy --d-model 32 --heads 2 --d-ff 256 --layers 12 --batch-size 256 "
-            "--max-len 60 --threads 1 --valid-size 0 --dry-run %s",
-            i ? "--recompute" : "");
+        run("train %s --d-model 32 --heads 2 --d-ff 256 --layers 12 --threads 1 --dry-run %s",
+            architectures[_i], i ? "--recompute" : "");
         expect(0);
         const char *at = strstr(result.err, "kernels, ");
         ck_assert_msg(at && sscanf(at, "kernels, %lf MB of memory", &megabytes[i]) == 1, "%s",

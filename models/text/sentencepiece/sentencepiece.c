@@ -114,8 +114,8 @@ static bool copy_around(wf_sentencepiece *s, char *message) {
 /* The model in the options: that of `beside` if its bytes are the same. NULL with message. */
 static wf_spm *model_of(const wf_sentencepiece_options *o, const wf_sentencepiece *beside,
                         char *message) {
-    bool same = beside && beside->o.bytes == o->bytes &&
-                (o->bytes == 0 || memcmp(beside->o.model, o->model, o->bytes) == 0);
+    bool same =
+        beside && beside->o.bytes == o->bytes && memcmp(beside->o.model, o->model, o->bytes) == 0;
     if (!same) return wf_spm_read(o->model, o->bytes, message);
     beside->model->others++;
     return beside->model;

@@ -458,7 +458,7 @@ static option rows[] = {
           .fallback = "processors divided by --processes, at most 8"),
     FLAG("recompute", told.run.recompute,
          "gradient checkpointing: keep only the inputs of the layers for the backward pass, which "
-         "computes the rest again. This takes less memory, and a third to a half more time. The "
+         "computes the rest again. This takes less memory, and about a third more time. The "
          "model is the same"),
 
 #include "output_rows.inc"

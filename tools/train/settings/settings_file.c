@@ -389,10 +389,10 @@ static void take_tokenizer(const settings *set, const wf_file *f, const char *pa
         fail(&train_program, "%s: %s", path, message);
 }
 
-enum { USUAL_WINDOW = 1024 }; /* tokens */
+enum { USUAL_LENGTH = 1024 }; /* tokens */
 
 /* Refuses a --max-len above what the model can read. Without the option, text gets that length as
- * its default: at most USUAL_WINDOW for --task spans, and for models with start_if_empty. */
+ * its default: at most USUAL_LENGTH for --task spans, and for models with start_if_empty. */
 static void limit_length(settings *set, const wf_model *m, const char *path) {
     int64_t most = m->src ? m->max_len - 1 : (m->max_len - 1) / 2;
     if (settings_task(set)->running) most = m->max_len;
@@ -403,7 +403,7 @@ static void limit_length(settings *set, const wf_model *m, const char *path) {
     /* the longest window of an imported language model or of T5 may have a hundred thousand
      * tokens */
     bool endless = m->start_if_empty || settings_task(set)->spans;
-    if (!said && endless && most > USUAL_WINDOW) most = USUAL_WINDOW;
+    if (!said && endless && most > USUAL_LENGTH) most = USUAL_LENGTH;
     if (!said && (settings_task(set)->text || set->data.max_len > most)) set->data.max_len = most;
 }
 
