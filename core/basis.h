@@ -1,5 +1,5 @@
 /* core/basis.h - the ops that core records and runs itself, and the rewrite rules of its plans.
- * Defined in ops/rewrite_rules.c; core names no other op. Not installed. */
+ * Defined in ops/rewrite_rules.c; core refers to no other op by name. Not installed. */
 #ifndef WEFT_CORE_BASIS_H
 #define WEFT_CORE_BASIS_H
 

@@ -36,10 +36,11 @@ typedef struct wf_meta {
  *
  * Both containers of torch.save are read: the ZIP archive of torch 1.6 and later, and the older
  * one, which has no checksum. A state_dict is a flat dict of tensors. Nothing that the file names
- * is executed. Everything that a state_dict does not need is refused by name, as are tensors that
- * are not contiguous. Such a file has no metadata. Tensors that share a storage in PyTorch share
- * their data here; those of a safetensors file never overlap. The pickle may have at most 32 MiB,
- * and reading it takes at most 25 times its length of memory. */
+ * is executed. A file with anything that a state_dict does not need is refused with an error that
+ * names it, and so is one with tensors that are not contiguous. Such a file has no metadata.
+ * Tensors that share a storage in PyTorch share their data here; those of a safetensors file never
+ * overlap. The pickle may have at most 32 MiB, and reading it takes at most 25 times its length of
+ * memory. */
 WF_API wf_file *wf_file_open(const char *path);
 /* Free the object with all entries and texts that were read from it. */
 WF_API void wf_file_free(wf_file *f);

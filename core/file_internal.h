@@ -57,7 +57,7 @@ bool wf_file_save_leaves(const char *path, wf_tensor *const *leaves, int n, cons
 enum { WF_REAL_TEXT = 32 };
 /* Like printf's %.*g in the C locale, with 1..17 digits; 17 digits read back as the same number. */
 char *wf_format_real(double value, int digits, char text[WF_REAL_TEXT]);
-/* Like strtod in the C locale; false unless the whole text is a number. */
+/* Like strtod in the C locale. True if the whole text is a number. */
 bool wf_parse_real(const char *text, double *value);
 
 #endif

@@ -18,11 +18,11 @@
  *         wf_fetch(p, dw, out, sizeof out);
  *     wf_plan_free(p), wf_graph_free(g);
  *
- * Errors. The first mistake while recording is kept in the graph, with a message; every tensor
- * recorded after it is poison. It is enough to check once, with wf_ok(g). Plans, states and files
- * have their own messages and do not affect the graph. The functions of this header, tensor.h and
- * run.h accept NULL and failed objects. The library never aborts or prints. Shapes are written
- * slowest axis first, row-major, as in PyTorch.
+ * Errors. The first mistake while recording is kept in the graph, with a message. That call and all
+ * later ones return a placeholder, the graph's poison tensor. So check once, with wf_ok(g). Plans,
+ * states and files have their own messages and do not affect the graph. The functions of this
+ * header, tensor.h and run.h accept NULL and failed objects. The library never aborts or prints.
+ * Shapes are written slowest axis first, row-major, as in PyTorch.
  *
  * Order. If several arguments of a call are recording calls themselves, the compiler chooses which
  * of them is recorded first. Write each as a statement of its own if you want the same bits with
@@ -36,10 +36,10 @@
  * may read leaves, find names, print and draw; files and their entries may be read by any number of
  * threads.
  *
- * Limits. 8 axes; 15 extents besides "P"; 32 operands and 4 results of an op; 255 bytes of a scope
- * with a name. Beyond them the graph fails, with an error message. Only wf_input, wf_shape,
- * wf_full, wf_zeros and wf_ones accept the number that wf_extent returns, as a size in their
- * shapes.
+ * Limits. 8 axes; 15 extents besides "P"; 32 operands and 4 results of an op; 255 bytes for a full
+ * name, scope included. Beyond them the graph fails, with an error message. Only wf_input,
+ * wf_shape, wf_full, wf_zeros and wf_ones accept the number that wf_extent returns, as a size in
+ * their shapes.
  *
  * Costs. A plan keeps its shapes and memory layout for the last 8 sets of bound sizes. A program
  * that cycles through more of them pays for planning in every run, which takes several times as
@@ -76,7 +76,7 @@ WF_API void wf_graph_free(wf_graph *g);
 WF_API bool wf_ok(const wf_graph *g);
 /* The first recording error, or "" if there is none. */
 WF_API const char *wf_error(const wf_graph *g);
-/* Fail the graph with this message; returns its poison tensor. */
+/* Fail the graph with this message, unless it has failed before; returns its poison tensor. */
 WF_API wf_tensor *wf_poison(wf_graph *g, const char *format, ...) WF_PRINTF(2, 3);
 /* The type of the graph's real tensors, WF_F32 or WF_F64. */
 WF_API wf_dtype wf_real(const wf_graph *g);
@@ -92,7 +92,7 @@ WF_API const char *wf_version(void);
 /* Declare a named extent: a symbolic dimension of size 1..max (0..max for the reserved name "P",
  * the position). The returned value stands for the extent in shapes given to wf_input;
  * tensor->shape has a nominal size there. For "P" the function returns 0, which must not be used in
- * shapes. */
+ * shapes. If the graph has failed it returns 1. */
 WF_API int64_t wf_extent(wf_graph *g, const char *name, int64_t max);
 
 /* The name is relative to the current scope; full names are unique in a graph. */
@@ -111,12 +111,12 @@ WF_API wf_tensor *wf_constant_array(wf_graph *g, wf_dtype dtype, int ndim, const
 /* A shape without values, whose axes may be extents. It is the operand `like` of wf_fill, wf_rand,
  * wf_arange, wf_broadcast_to and others, which read only its shape. */
 WF_API wf_tensor *wf_shape(wf_graph *g, int ndim, const int64_t *shape);
-/* From now on wf_param calls this hook for every parameter, in the scope where it is declared, and
- * returns what the hook returns. NULL or the parameter itself: the parameter is used as it is.
- * Another tensor of its shape is used instead, such as W + B A (LoRA), a quantised copy, or a
- * shared parameter. So layers and models need not know about the hook. Parameters that the hook
- * declares itself do not go through it. A hook of NULL ends this. If the replacement is a computed
- * tensor, every run of a plan that needs it computes it again, and it is not packed
+/* From now on wf_param calls this hook for every parameter, in the scope where it is declared. If
+ * the hook returns NULL or the parameter itself, wf_param returns the parameter. If it returns
+ * another tensor of the same shape, such as W + B A (LoRA), a quantised copy, or a shared
+ * parameter, wf_param returns that. So layers and models need not know about the hook. Parameters
+ * that the hook declares itself do not go through it. A hook of NULL ends this. If the replacement
+ * is a computed tensor, every run of a plan that needs it computes it again, and it is not packed
  * (wf_set_layout). */
 WF_API void wf_on_param(wf_graph *g, wf_tensor *(*hook)(void *user, wf_tensor *param), void *user);
 /* Give a tensor a name of its own, relative to the current scope, by which wf_find finds it, and
@@ -146,8 +146,8 @@ WF_API bool wf_grad(wf_tensor *loss, wf_tensor *const *wrt, int n, wf_tensor **g
 
 /* Vector-Jacobian product: given cotangents dy[i] (NULL: none) of y[i], record those of x[i]. dx[i]
  * is NULL if no gradient flows to x[i]. False if the graph has failed. The derivatives are partial:
- * if x[j] is computed from x[i], dx[i] has no part that flows through x[j], as it has with
- * wf_grad. */
+ * if x[j] is computed from x[i], dx[i] lacks the part that flows through x[j]. wf_grad includes
+ * that part. */
 WF_API bool wf_vjp(wf_tensor *const *y, wf_tensor *const *dy, int n_y, wf_tensor *const *x, int n_x,
                    wf_tensor **dx);
 

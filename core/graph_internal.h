@@ -32,13 +32,13 @@ const char *wf_shape_text(const wf_graph *g, int ndim, const int64_t *shape, cha
 bool wf_has_values(const wf_tensor *t);
 /* The layout of a parameter; WF_ROW_MAJOR for other tensors. */
 wf_layout wf_layout_of(const wf_tensor *t);
-/* Write or read n elements from index `first` on, in row-major order. False for a matrix in panels,
- * a range beyond the leaf's elements, and a constant to be written. */
+/* Write or read n elements from index `first` on, in row-major order. False for a leaf in panels,
+ * inputs and computed tensors, a range beyond the leaf's elements, a constant to be written, and
+ * out of memory. */
 bool wf_write_part(wf_tensor *leaf, int64_t first, int64_t n, const void *data);
 bool wf_read_part(const wf_tensor *leaf, int64_t first, int64_t n, void *data);
-/* The address of a row-major parameter's or buffer's values, without a copy. They are unchanged as
- * long as the leaf is neither written nor updated. NULL: the leaf has no values yet, or is
- * packed. */
+/* The address of a row-major parameter's or buffer's values, without a copy. Later writes and
+ * updates of the leaf change the values there. NULL: the leaf has no values yet, or is packed. */
 const void *wf_leaf_lent(const wf_tensor *leaf);
 /* Free the values of a parameter or buffer, which gets its initial values at its next use. Plans
  * that were made before, and read or update the leaf, must not run again. */

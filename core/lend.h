@@ -18,10 +18,10 @@ extern "C" {
  * wf_feed. *place is NULL after a failure, or if no run needs t. */
 WF_API bool wf_feed_place(wf_plan *p, const wf_tensor *t, size_t bytes, void **place);
 
-/* wf_feed without a copy: the 64-byte aligned data are read by each run, and must stay until t is
- * fed again or the plan is freed. row: NULL, or an index that stays as long: row i of t's first
- * axis is row[i] of data, so that rows of a batch share memory. Only attention reads keys, values
- * and masks by such an index; with another reader of t the call fails. */
+/* wf_feed without a copy: each run reads the 64-byte aligned data, which must stay valid until t is
+ * fed again or the plan is freed. row: NULL, or an array that stays valid as long: index i of t's
+ * first axis is row row[i] of data, so that rows of a batch can share memory. Only attention can
+ * read its keys, values and mask so; if another op reads t, the call fails. */
 WF_API bool wf_feed_lent(wf_plan *p, const wf_tensor *t, void *data, size_t bytes,
                          const int32_t *row);
 

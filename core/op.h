@@ -46,7 +46,7 @@ struct wf_call {
     int64_t position;
     bool training;   /* dropout is on */
     bool with_state; /* the plan runs with a state: caches keep rows */
-    uint64_t step;   /* wf_random_step */
+    uint64_t step;   /* step of the random bits: wf_random_step */
     uint32_t micro_batch;
     const void *plan; /* memory that the kernel's plan function has filled; NULL before */
     /* set by the plan function: the bytes of `work`, memory that the tasks of this call share,
@@ -105,8 +105,8 @@ struct wf_op {
     /* with no_grad: the gradient is zero, and recording one through the op is no error
      * (wf_detach, wf_round and the like) */
     bool detaches;
-    /* bit i: it is no error if no gradient flows to operand i. The operand is not differentiable,
-     * such as ids, or only in some graphs, such as a mask, which has a gradient if it is added to
+    /* bit i: it is no error if no gradient flows to operand i. Such an operand is never
+     * differentiable (ids), or only in some graphs: a mask has a gradient only if it is added to
      * the scores. */
     uint32_t nondiff;
 
@@ -133,14 +133,14 @@ WF_API const char *wf_show(const wf_call *c, const wf_view *v);
 
 /* ---- helpers for shape rules and kernels ----------------------------------------------------- */
 
-WF_API int64_t wf_view_count(const wf_view *v); /* elements */
+WF_API int64_t wf_view_count(const wf_view *v); /* number of elements */
 /* True if both have the same axes. */
 WF_API bool wf_same_shape(const wf_view *a, const wf_view *b);
-/* sets strides to 0 */
+/* sets the other fields, such as data and strides, to 0 */
 WF_API void wf_set_shape(wf_view *v, wf_dtype dtype, int ndim, const int64_t *shape);
 /* returns false, after wf_fail, if the shapes do not broadcast */
 WF_API bool wf_broadcast_shapes(wf_call *c, const wf_view *a, const wf_view *b, wf_view *out);
-/* the axis, counted from 0, where -1 counts as the last axis. Returns -1 if it is out of range */
+/* the axis counted from 0; a negative one counts from the end. Returns -1 if it is out of range */
 WF_API int wf_axis(int axis, int ndim);
 
 /* Divide [0, n) into nearly equal tasks of at most `grain`. Their number is a power of two, but at

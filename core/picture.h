@@ -12,7 +12,7 @@ extern "C" {
  * Long axes are shortened as in wf_print. */
 typedef struct wf_dot_value {
     const wf_tensor *at, *value;
-    const char *label; /* "gradient"; NULL: none */
+    const char *label; /* text above the numbers, such as "gradient"; or NULL */
 } wf_dot_value;
 
 typedef struct wf_dot_options {

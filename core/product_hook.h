@@ -1,8 +1,8 @@
 /* core/product_hook.h - inside the library: hooks that layers call for their products with
  * matrices and for the rows of their tables, beside wf_on_param (graph.h). Not installed.
  *
- * A hook of wf_on_param replaces a matrix by one that is computed, which cannot be packed. These
- * hooks leave the matrix as it is, and change or replace what is made of it. */
+ * A hook of wf_on_param replaces a matrix by a computed tensor, which cannot be packed. These
+ * hooks leave the matrix as it is, and may replace the result of its product or of a lookup. */
 #ifndef WEFT_CORE_PRODUCT_HOOK_H
 #define WEFT_CORE_PRODUCT_HOOK_H
 

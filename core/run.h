@@ -65,9 +65,9 @@ WF_API bool wf_run_state(wf_plan *p, wf_state *s);
 /* Copy the value of t, one of the plan's fetches, from the last run to data, row-major. bytes as in
  * wf_feed. */
 WF_API bool wf_fetch(wf_plan *p, const wf_tensor *t, void *data, size_t bytes);
-/* Returns ndim, or -1 on error. */
+/* Get the shape of t for the sizes bound now. Returns ndim, or -1 on error. */
 WF_API int wf_bound_shape(wf_plan *p, const wf_tensor *t, int64_t shape[WF_MAX_DIMS]);
-/* 0 on error. */
+/* The bytes of t, row-major, for the sizes bound now; 0 on error. */
 WF_API size_t wf_bound_bytes(wf_plan *p, const wf_tensor *t);
 /* Set the step of the next run. Random bits are a function of the graph's seed, the site of the op,
  * the step and the micro-batch. That holds for dropout in training plans, and for wf_rand, wf_randn
@@ -80,9 +80,9 @@ WF_API void wf_random_step(wf_plan *p, uint64_t step, uint32_t micro_batch);
 /* Bytes of the plan's arena with the extents bound now; 0 on error. With a state they suffice for
  * positions up to a bound, which grows by a quarter at a time. */
 WF_API size_t wf_plan_memory(wf_plan *p);
-/* Write a tensor's values into buffer as nested brackets, with long axes shortened. p is the plan
- * that has run, or NULL for a leaf. A wf_shape prints its shape. Returns the length it needed, as
- * snprintf does, or -1. */
+/* Write a tensor's values into buffer as nested brackets, with long axes shortened. p: a plan that
+ * has run and fetches t, or NULL for a leaf. A wf_shape prints its shape. Returns the length that
+ * the text needs, as snprintf does, or -1 on error. */
 WF_API int wf_print(wf_plan *p, const wf_tensor *t, char *buffer, size_t size);
 
 /* ---- schedules and profiles ------------------------------------------------------------------ */
@@ -114,8 +114,8 @@ WF_API bool wf_step_at(wf_plan *p, int i, wf_step *out);
 /* ---- states: the caller's memory for a generation in progress -------------------------------- */
 
 /* Memory for the rows of every cache in the plan, for the batch bound now. It grows with the
- * positions that are run, a quarter at a time, not with P's maximum. A run fails if it cannot grow.
- * All extents must be bound. NULL on failure: see wf_plan_error(p). */
+ * positions that are run, a quarter at a time, not with P's maximum. A run fails if memory runs
+ * out. All extents must be bound. NULL on failure: see wf_plan_error(p). */
 WF_API wf_state *wf_state_new(wf_plan *p);
 /* Free it before its plan. */
 WF_API void wf_state_free(wf_state *s);

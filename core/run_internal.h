@@ -10,12 +10,12 @@
 const wf_tensor *wf_computed_in(const wf_plan *p, const wf_tensor *t);
 /* Bytes that the state has allocated. */
 size_t wf_state_bytes(const wf_state *s);
-/* The threads of a pool, the caller included. */
+/* The number of threads of a pool, the calling thread included; 1 for NULL. */
 int wf_pool_threads(const wf_pool *pool);
-/* Runs of p call `computed` for each node as soon as it has its value, on the thread that runs. In
- * place of a node that a rewrite rule replaced it gets the replacement, which has the same id. It
- * is not called for views and for nodes that were fused into others. The callback must not use the
- * plan. NULL ends the calls. */
+/* Each run of p calls `computed` for each node as soon as it has its value, on the thread that
+ * called wf_run. For a node that a rewrite rule replaced, the callback gets the replacement, which
+ * has the same id. It is not called for views, nor for nodes that were fused into others. It must
+ * not use the plan. NULL ends the calls. */
 void wf_plan_watch(wf_plan *p, void (*computed)(void *user, const wf_tensor *node), void *user);
 /* The text of wf_print in new memory, which the caller frees. NULL: out of memory, or the plan does
  * not fetch t. */

@@ -14,9 +14,9 @@
  *     if (wf_load(g, f, NULL, &report)) step = atoi(wf_file_meta(f, "step"));
  *     else puts(report.message);
  *     wf_file_free(f);
- *     wf_random_step(train, step, 0);           of a plan whose next run is that step
+ *     wf_random_step(train, step, 0);           train: a plan; its next run is that step
  *
- * The rates of its optimizer are a function of the step, too, and are set again. */
+ * The optimizer's learning rates are a function of the step, too: the program sets them again. */
 #ifndef WEFT_CORE_SAVE_H
 #define WEFT_CORE_SAVE_H
 
@@ -29,10 +29,10 @@ extern "C" {
 /* Selects leaves of a graph: those of these kinds whose names have this prefix and for which `keep`
  * returns true. */
 typedef struct wf_leaves {
-    bool parameters, buffers; /* neither: both */
+    bool parameters, buffers; /* both false: select both kinds */
     /* prefix of the leaves' names; NULL: any name */
     const char *prefix;
-    bool (*keep)(void *user, const wf_tensor *leaf); /* NULL: all */
+    bool (*keep)(void *user, const wf_tensor *leaf); /* NULL: all are selected */
     void *user;
 } wf_leaves;
 
@@ -61,8 +61,8 @@ enum { WF_ALLOW_MISSING = 1, WF_ALLOW_UNEXPECTED = 2, WF_ALLOW_MISFITS = 4 };
 /* The result for one leaf, or for one tensor of the file. */
 typedef struct wf_load_item {
     wf_load_outcome outcome;
-    const wf_tensor *leaf; /* NULL: unexpected */
-    const wf_entry *entry; /* NULL: missing */
+    const wf_tensor *leaf; /* NULL if outcome is WF_UNEXPECTED */
+    const wf_entry *entry; /* NULL if outcome is WF_MISSING */
     const char *reason;    /* a sentence with the names and shapes; "" if it was loaded */
 } wf_load_item;
 
@@ -83,8 +83,8 @@ typedef struct wf_load_report {
 } wf_load_report;
 
 /* Load leaves from a file, all that fit or none: a refused file changes no leaf. F32, F64, F16,
- * BF16 and I8 with scales become the graph's real type, I32 and I64 i32. options and report may be
- * NULL. No plan of the graph may run meanwhile. */
+ * BF16 and I8 with scales become the graph's real type, I32 and I64 become i32. options and report
+ * may be NULL. No plan of the graph may run meanwhile. */
 WF_API bool wf_load(wf_graph *g, const wf_file *f, const wf_load_options *options,
                     wf_load_report *report);
 

@@ -63,8 +63,8 @@ typedef struct wf_tensor {
     const void *attrs;
     /* in a gradient: the forward node that it belongs to; else NULL */
     const struct wf_tensor *forward;
-    /* the node is a copy, whose value a gradient reads instead of the first one: see
-     * wf_block_options.recompute */
+    /* the node is a copy of a forward node, and gradients read its value instead of the original's:
+     * see wf_block_options.recompute */
     bool recomputed;
     /* name of the composed function, such as "softmax", that recorded this node; or NULL */
     const char *function;
@@ -91,15 +91,15 @@ WF_API const char *wf_dtype_name(wf_dtype dtype);
 
 /* Write or read the values of a leaf; constants can only be read. bytes must be the exact size.
  * False for inputs and computed tensors, out of memory, and if a leaf kept as WF_PANELS_INT8 would
- * get values that are not finite. They must not be called while a plan that reads or updates the
- * leaf is running. */
+ * get values that are not finite. Do not call these functions while a plan that reads or updates
+ * the leaf is running. */
 WF_API bool wf_write(wf_tensor *leaf, const void *data, size_t bytes);
 WF_API bool wf_read(const wf_tensor *leaf, void *data, size_t bytes);
 /* Keep a matrix of parameters in this layout from now on; wf_write and wf_read convert. An op that
  * cannot read the layout gets a row-major copy, made in every run; wf_pack_weights (ops.h) chooses
- * only parameters that need no copies. False, without any change, for other tensors, while
- * the graph has plans, or out of memory; for bf16 and int8 in a graph of f64; for int8 with a NaN,
- * an infinity, or rows longer than 131,072. */
+ * only parameters that need no copies. False, without any change, for tensors other than parameters
+ * of two axes, while the graph has plans, or out of memory; for bf16 and int8 in a graph of f64;
+ * for int8 with a NaN, an infinity, or rows of 0 or more than 131,072 elements. */
 WF_API bool wf_set_layout(wf_tensor *parameter, wf_layout layout);
 
 #ifdef __cplusplus

@@ -40,7 +40,7 @@ struct wf_transport {
     bool (*allgatherv)(wf_transport *t, const void *send, void *receive, const int64_t *receive_at);
     bool (*barrier)(wf_transport *t);
     /* Makes all ranks' collectives fail from now on, or ends their processes, with this exit code
-     * and sentence. It may not return, and writes none of the fields below. */
+     * and sentence. It need not return. It must not write the fields below. */
     void (*fail)(wf_transport *t, int code, const char *why);
     /* Only collectives write these fields; read them between collectives. */
     /* the exit code of the failure; 0: none */
@@ -88,7 +88,7 @@ enum { WF_HUNG = 124, WF_MOST_PROCESSES = 256 };
  *
  * A rank that calls wf_transport_fail, returns another code than 0, is killed, or hangs (stopped,
  * not busy), ends the others: their collectives fail, and ranks still running 3 s later are killed.
- * So ranks that all return the same failure code meet at a barrier first. If this program is
+ * So ranks that all return the same failure code should meet at a barrier first. If this program is
  * killed, the ranks end as well. SIGINT, SIGTERM and SIGHUP sent to it are forwarded to every rank,
  * once each. The same signal again within 0.2 s is ignored, and later it is forwarded again: a
  * program may take the second as "stop at once". These three signals have no effect if they are

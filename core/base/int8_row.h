@@ -14,8 +14,8 @@ enum { WF_INT8_MOST = 127, WF_INT8_LONGEST = 1 << 17 };
 
 /* The scale of a row: its largest |x|, divided by 127 and rounded to a float with a significand of
  * 17 bits. It is 0 if the largest |x| is below 2^-118. wf_int8_round computes q = x / scale,
- * rounded to nearest, ties to even, in [-127, 127]. The product q * scale is exact in f32, so
- * quantising it again gives the same scale and q. x must be finite. */
+ * rounded to nearest, ties to even, in [-127, 127]. Each product q * scale is exact in f32,
+ * so quantising these products again gives the same scale and q. x must be finite. */
 float wf_int8_scale(int64_t n, const float *x);
 float wf_int8_scale_of(float largest); /* of a row with this largest |x| */
 void wf_int8_round(int64_t n, const float *x, float scale, int8_t *q);

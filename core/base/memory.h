@@ -14,7 +14,7 @@ static inline size_t memory_aligned(size_t bytes) {
 void *wf_memory_new(size_t bytes);
 /* Like wf_memory_new, but not zeroed: pages that are never touched take no memory. */
 void *wf_memory_raw(size_t bytes);
-/* Give the huge pages that lie wholly between two addresses of a block back to the system; their
+/* Give the 2 MiB pages that lie wholly between two addresses of a block back to the system; their
  * bytes then read as zeros. Returns the end of the pages given back, or `from` if there are
  * none. */
 char *wf_memory_drop(char *from, char *to);

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { WF_UTF8_MOST = 4 }; /* bytes of a code point */
+enum { WF_UTF8_MOST = 4 }; /* the most bytes of a code point */
 
 /* True if the byte is a continuation byte, which never begins a code point. */
 static inline bool wf_utf8_continues(char c) {

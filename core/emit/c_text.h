@@ -53,8 +53,8 @@ const char *wf_find_word(const char *text, const char *word);
 #define WF_VALUES_TITLE "/* The leaves' values: parameters, buffers, constants. */\n"
 
 /* Put before `code` the blocks of C functions that it uses. Empty strings in `lines` separate
- * blocks. A block is used if `code`, or a later block that is used, has the name that it defines.
- * Blocks that are in the text `there` are left out (NULL: none). False: out of memory. */
+ * blocks. A block is used if the name that it defines occurs in `code`, or in a later block that is
+ * used. Blocks that the text `there` (or NULL) has already are left out. False: out of memory. */
 bool wf_add_blocks(wf_text *code, const char *const *lines, const char *there);
 /* wf_add_blocks with the functions of plain C in ops/emit/ */
 bool wf_add_plain(wf_text *code, const char *there);

@@ -7,8 +7,8 @@
  *
  * In a plan with a state, shapes and strides depend on the position; in a plan whose runs choose a
  * size, on that size. Such a plan is described at several positions or sizes. The texts must be
- * equal except for numbers that grow evenly: these become a + b * position, or a + b * size. Memory
- * is laid out for the largest position or size. */
+ * equal except for numbers that are linear in the position or size: these become a + b * position,
+ * or a + b * size. Memory is laid out for the largest position or size. */
 #include "core/emit.h"
 
 #include <stdio.h>
@@ -47,7 +47,7 @@ bool wf_emitter_lacks(wf_emitter *e) {
 /* The texts of a plan at one position or size. */
 typedef struct pass {
     step_text *steps;
-    wf_text *getters, *members; /* by node and by feed */
+    wf_text *getters, *members; /* one for each node; one for each feed */
     /* loops of C, which set the elements of results beyond a run's size to zero */
     wf_text rest;
 } pass;
@@ -256,9 +256,9 @@ bool wf_take_floats(wf_emitter *e, int64_t from, int64_t n) {
     return true;
 }
 
-/* Mark the memory of the values that a plan without a state fetches as taken, except values of
- * which the results of several runs are kept elsewhere. Later plans may use the rest of its
- * arena. */
+/* Mark the memory of the values that a plan without a state fetches as taken. Later plans may use
+ * the rest of its arena. Values that model_RUN_keep copies to other memory (emit_runs.c) are not
+ * marked. */
 static bool keep_fetches(wf_emitter *e, const part *q) {
     const binding *b = q->plan->now;
     bool ok = true;

@@ -6,7 +6,7 @@
 #include "emit_steps.h"
 
 /* Choose the attentions whose caches keep inputs, at most as many as the caller of wf_emit allows.
- * The plans must be bound. */
+ * The plans must be bound. False: out of memory. */
 bool wf_choose_kept(wf_emitter *e);
 /* The cache of inputs to which this step of the current plan belongs; wf_describe_kept writes such
  * a step. NULL: none. */

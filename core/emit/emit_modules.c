@@ -104,7 +104,7 @@ static bool merge(wf_emitter *e, int n, step_text *const *s, const int64_t *posi
            wf_emitter_lacks(e);
 }
 
-/* Insert a parameter or an argument before the first `end` in a list. */
+/* Insert a parameter or an argument before the first occurrence of the text `end`. */
 static bool insert_last(wf_emitter *e, wf_text *t, const char *end, const char *what) {
     wf_text with = { 0 };
     const char *at = strstr(wf_text_of(t), end);

@@ -1,5 +1,5 @@
 /* core/emit/emit_numbers.c - merges the texts for several positions into one. Where a number
- * differs, it must grow evenly with the position, or with the size that runs choose. */
+ * differs, it must be a linear function of the position, or of the size that runs choose. */
 #include <stdlib.h>
 #include <string.h>
 

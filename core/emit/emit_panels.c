@@ -1,8 +1,8 @@
 /* core/emit/emit_panels.c - weights in panels: each group of EMIT_PANEL rows of a matrix (the last
- * group may have fewer) is stored column by column. A product then reads them in order, and
- * computes as many columns at a time. A leaf is packed in panels if all steps that read it, in all
- * plans, can read panels (kernel.h), one of them computes with it, and no plan fetches it. A table
- * that is only looked up stays row-major. */
+ * group may have fewer) is stored column by column. A product then reads weights in order, and
+ * computes EMIT_PANEL columns of its result at a time. A leaf is packed in panels if all steps that
+ * read it, in all plans, can read panels (kernel.h), one of them computes with it, and no plan
+ * fetches it. A table that is only looked up stays row-major. */
 #include <stdlib.h>
 
 #include "emit_sections.h"
@@ -22,8 +22,8 @@ static bool reads_panels(const exec *x, int i, const wf_tensor *t) {
            (n % EMIT_PANEL == 0 || first + n == t->shape[0]);
 }
 
-/* The f32 leaf whose data operand i of step x reads, or of which operand i is a view; NULL:
- * none. */
+/* The f32 leaf in whose memory the data of operand i of step x lie. NULL: there is none, or only
+ * the operand's shape is read. */
 static const wf_tensor *leaf_read(const part *q, const exec *x, int i) {
     const binding *b = q->plan->now;
     int at = x->in[i].storage;

@@ -1,5 +1,5 @@
 /* core/emit/emit_places.c - where an operand or a result lies: in the memory of a run, among the
- * weights, in what the program or an earlier plan provides. */
+ * weights, in an input that the program sets, or in a result of an earlier plan. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -80,8 +80,8 @@ const bound_view *wf_linked(const wf_emitter *e, const wf_tensor *t, const part 
     return NULL;
 }
 
-/* Fails if the current plan reads a value of another plan whose address depends on that plan's
- * position: the current plan does not know it. */
+/* False, with an error, if the address of t, which plan `of` computed and the current plan reads,
+ * depends on the position of `of`: the current plan does not know that position. */
 static bool link_rests(wf_emitter *e, const part *of, const wf_tensor *t) {
     int at = of->plan->index[t->id];
     if (!of->resting || !of->resting[at].moves) return true;
@@ -147,8 +147,8 @@ static int axis_of(const wf_view *dense, int64_t stride, int64_t size) {
 }
 
 /* `here`: the view of a fed value, row-major. `there`: the view in which an earlier plan left this
- * value. Give v, a view of `here`, the strides of `there`; with `shares`, several rows read each
- * row of `there`. False: an axis of v is no axis of `here`. */
+ * value. Give v, a view of `here`, the strides of `there`. With `shares`, several batch rows read
+ * one row of `there`. False: an axis of v is no axis of `here`. */
 static bool map_view(const wf_view *here, const wf_view *there, bool shares, wf_view *v) {
     for (int k = 0; k < v->ndim; k++) {
         int64_t size = v->shape[k];

@@ -11,16 +11,17 @@ bool wf_add_place(wf_emitter *e, location at, wf_dtype dtype, bool written, int6
                   wf_text *t);
 /* Write the address of an int8 leaf as C and, if asked, a comma and the address of its scales. */
 bool wf_add_int8_place(wf_emitter *e, location at, bool with_scales, wf_text *t);
-/* The value of tensor t in an earlier plan that computes and fetches it, when the current plan is
- * fed with t; *of is set to that plan. NULL: there is none, or every plan runs alone. */
+/* The value of tensor t in the last earlier plan that computes and fetches it; *of is set to that
+ * plan. NULL: there is none, or the plans run one at a time, in the same memory. */
 const bound_view *wf_linked(const wf_emitter *e, const wf_tensor *t, const part **of);
 /* v is a view of a fed tensor. If an earlier plan fetches that tensor, make v a view of the value
  * in the memory of the earlier plan. strided: the op reads any strides; indexed: attention reads v,
  * so batch rows may share one row. False: this is not possible. */
 bool wf_link_view(wf_emitter *e, const wf_tensor *fed, int64_t offset, bool strided, bool indexed,
                   wf_view *v);
-/* For each fetch of the current plan: in the first pass (`first`), at the largest position or size,
- * note where the value lies in memory; in later passes, note if it lies elsewhere. */
+/* For each fetch of the current plan, note where the value lies in memory. The first call (`first`)
+ * is at the largest position or size; later calls, at others, note if the value lies elsewhere.
+ * False: out of memory. */
 bool wf_note_places(wf_emitter *e, bool first);
 /* Write the loops that set elements behind a run's size, up to the largest size, to zero where
  * later plans read them. */

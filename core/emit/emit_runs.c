@@ -1,5 +1,5 @@
-/* core/emit/emit_runs.c - results of several runs of a plan, which later plans read together: an
- * encoder reads one sentence in a run, and the steps of a decoder all of them.
+/* core/emit/emit_runs.c - results of several runs of a plan, which later plans read together.
+ * For example, each run of an encoder reads one sentence, and a decoder the results of all runs.
  *
  * A run leaves its results in the memory of its plan. The emitted function model_RUN_keep then
  * copies them into a block, which has room for the results of each run that is kept. */

@@ -71,9 +71,9 @@ static bool can_name_operand(wf_emitter *e, int i) {
     return ok;
 }
 
-/* The operands' names in the op's formula, "name(a, b, ...): value". Operand i is called x and i,
- * as x3, if the list is shorter or its name cannot be kept, and "0" if it is absent. Results are
- * called out, out1... */
+/* Name the operands as the op's formula does, "name(a, b, ...): value". If that has no name for
+ * operand i, or the name cannot be kept, it is called x and i, as x3; an absent operand is "0".
+ * Results are called out, out1... */
 static void name_operands(wf_emitter *e, const wf_call *c) {
     const char *at = c->op->formula ? strchr(c->op->formula, '(') : NULL;
     at = at ? at + 1 : "";

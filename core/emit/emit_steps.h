@@ -6,7 +6,7 @@
 
 /* The texts of a step, in which numbers stand between marks. */
 typedef struct step_text {
-    const char *formula; /* of the op, or NULL */
+    const char *formula; /* formula of the op, or NULL */
     wf_text name, code, arguments, results;
     bool may_fail, writes;
     char module[MOST_NAME];
@@ -24,7 +24,7 @@ bool wf_end_module(wf_emitter *e);
 
 /* Merge the texts for n positions or sizes into one. A number that differs becomes "(position * b +
  * a)", or `size` instead of `position`, or the text `instead` if that is not NULL; *moves is then
- * true. False: the texts differ in more than numbers that grow evenly. */
+ * true. False: the texts differ in more than such numbers, linear in the position or size. */
 bool wf_merge_numbers(const part *q, int n, const wf_text *const *texts, const int64_t *positions,
                       const char *instead, wf_text *to, bool *moves);
 

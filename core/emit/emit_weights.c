@@ -68,7 +68,7 @@ static bool read_int8_leaf(wf_emitter *e, const wf_tensor *t, float *scales, sig
 }
 
 /* Read all leaves, one behind the other. Leaves of zeros at the end, such as an optimizer's moments
- * before training, are not written to the file if runs update leaves: n_first ends before them. */
+ * before training, are not written to the file if runs update leaves: n_first excludes them. */
 static bool read_leaves(wf_emitter *e) {
     int64_t at = 0, byte = 0;
     for (int k = 0; k < e->n_leaves; k++) at += room_of(e, leaf_at(e, k));
@@ -93,8 +93,8 @@ static bool read_leaves(wf_emitter *e) {
     return true;
 }
 
-/* The index of another leaf whose first floats are those of leaf k, such as a longer table of the
- * same positions; of two equal leaves, the first. -1: there is none. */
+/* The index of another leaf that begins with the floats of leaf k, such as a longer table of the
+ * same positions. Of two equal leaves, only the later one has such a leaf. -1: there is none. */
 static int leaf_with_values_of(const wf_emitter *e, int k) {
     int64_t n = floats_of(e, leaf_at(e, k));
     const float *values = e->values + e->places[k].at;

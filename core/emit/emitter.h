@@ -18,9 +18,10 @@
 
 typedef struct wf_emitter wf_emitter;
 
-/* Append text to the body. %s: text. %n: an int64_t, such as a size, a stride or an offset. %f: a
- * double as a constant of type float; %g: as a constant of type double. %u: a uint64_t, as a
- * constant of that type. Lines need no indentation: it is added by the depth of braces. */
+/* Append text to the body. %s: text. %d: an int. %n: an int64_t that shapes determine, such as a
+ * size, a stride or an offset. %f: a double as a constant of type float; %g: as a constant of type
+ * double. %u: a uint64_t, as a constant of that type. Lines need no indentation: it is added by the
+ * depth of braces. */
 void wf_emit_text(wf_emitter *e, const char *format, ...);
 /* The name of operand i, or "0" if the call does not have it. */
 const char *wf_emit_operand(const wf_emitter *e, int i);

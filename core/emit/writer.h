@@ -39,7 +39,7 @@ typedef enum panel_use {
     NO_USE,     /* no step that reads the leaf has been seen yet */
     EITHER_WAY, /* all steps that read the leaf can read panels, but only look rows up */
     IN_PANELS,  /* all steps can read panels, and one computes with the leaf, as a product does */
-    BY_ROWS     /* one cannot read panels */
+    BY_ROWS     /* a step cannot read panels, or a plan fetches the leaf */
 } panel_use;
 
 static inline const char *wf_c_type(wf_dtype dtype) {
@@ -79,8 +79,8 @@ typedef struct span {
 typedef struct part {
     wf_plan *plan;
     const char *name; /* name of the function, without the prefix */
-    int64_t arena;    /* first float of its arena */
-    int64_t state;    /* first float of its caches */
+    int64_t arena;    /* index of the first float of the plan's arena */
+    int64_t state;    /* index of the first float of the plan's caches */
     /* the last position at which the plan may run, or the largest size of a run */
     int64_t last;
     bool sized; /* a run chooses the size of an extent */
@@ -123,7 +123,7 @@ struct wf_emitter {
     int n_parts;
     part *now; /* the part that is written */
     /* of the step that is written */
-    int step; /* its index in the schedule */
+    int step; /* index of the step in the schedule */
     parameter_name operand[WF_MAX_OPERANDS], result[WF_MAX_RESULTS];
     wf_text body;
     bool uses_scratch, uses_stream, may_fail;
@@ -136,16 +136,16 @@ struct wf_emitter {
     form *forms;
     size_t n_forms, cap_forms;
     int64_t scratch;       /* most floats that a step asked for */
-    panel_use *panel_uses; /* by node id */
+    panel_use *panel_uses; /* by node id: how the steps read the leaf */
     bool *is_placed;       /* by node id: the leaf has a place in the weights */
     /* the ids of the leaves that have a place in the weights, in the order of these places */
     int *leaves;
     /* by node id: the number of the leaf's rows, from the first on, that steps read */
     int64_t *rows;
-    leaf_place *places; /* in this order */
+    leaf_place *places; /* in the order of `leaves` */
     int n_leaves;
-    int64_t n_weights, n_int8; /* floats; weights in int8 */
-    float *values;             /* of all weights */
+    int64_t n_weights, n_int8; /* number of floats; of weights in int8 */
+    float *values;             /* [n_weights] the floats of all leaves */
     signed char *int8;
     /* the number of floats up to the end of the last leaf that is not all zeros */
     int64_t n_first;
@@ -180,9 +180,9 @@ static inline const char *wf_variable(const part *q) {
     return q->sized ? "size" : "";
 }
 
-/* The message of the first failure stays. */
+/* All three return false. The message of the first failure stays. */
 bool wf_emitter_fail(wf_emitter *e, const char *format, ...) WF_PRINTF(2, 3);
 bool wf_emitter_fail_plan(wf_emitter *e); /* with the error of the part's plan */
-bool wf_emitter_lacks(wf_emitter *e);     /* "out of memory", and e->lacks */
+bool wf_emitter_lacks(wf_emitter *e);     /* with "out of memory"; sets e->lacks */
 
 #endif

@@ -25,7 +25,7 @@
  * name. 0: there is no such dtype. */
 int wf_file_dtype(const char **name);
 
-int wf_file_by_key(const void *a, const void *b); /* order of wf_meta, for qsort */
+int wf_file_by_key(const void *a, const void *b); /* compares keys of wf_meta */
 
 /* True on a little-endian machine, whose byte order is that of the files. False with message on
  * others, where weft neither reads nor writes files. */
@@ -58,7 +58,7 @@ bool wf_file_fits(const wf_entry *e, const wf_entry *scale, const wf_tensor *lea
 /* Write a sentence into message (256 bytes, or NULL); it may quote a file, so control characters
  * become '?'. */
 void wf_file_say(char *message, const char *format, va_list args);
-bool wf_file_fail(char *message, const char *format, ...) WF_PRINTF(2, 3); /* false */
-bool wf_file_fail_errno(char *message, const char *what);                  /* "what: reason" */
+bool wf_file_fail(char *message, const char *format, ...) WF_PRINTF(2, 3); /* returns false */
+bool wf_file_fail_errno(char *message, const char *what); /* false; message "what: reason" */
 
 #endif

@@ -263,10 +263,10 @@ typedef struct item {
 } item;
 
 /* The memory that is allocated before the first write: values of leaves, a buffer for converted
- * values, and parts of leaves that are joined first. */
+ * values, and copies of entries that are joined into one. */
 typedef struct room {
     item *items;
-    void **reserved;  /* [n] */
+    void **reserved;  /* new memory of leaves without values so far; else NULL */
     wf_entry *joined; /* [2 n] entries whose data must be freed */
     int n, n_joined;
     void *values;
@@ -389,7 +389,7 @@ typedef struct drop {
     const wf_file *file; /* the file; NULL if no memory is freed */
     bool on;
     char *from;
-    /* the next item's data, which may begin before this one's end; NULL: no limit */
+    /* start of the next item's data, which may overlap: free no memory from there on; or NULL */
     const char *limit;
 } drop;
 

@@ -29,10 +29,10 @@ struct content {
     wf_entry *entries;
     wf_meta *meta;
     int n, n_meta;
-    char *header; /* the length, the JSON and spaces */
+    char *header; /* 8 bytes of length, the JSON, and spaces as padding */
     size_t header_size;
     uint64_t data_size;
-    char checksum[17]; /* of the caller's memory */
+    char checksum[17]; /* checksum of the values in the caller's memory */
 };
 
 /* ---- the header -------------------------------------------------------------------------- */

@@ -35,7 +35,7 @@ static bool accept(struct wf_json *j, char c) {
     return wf_json_next(j) == c && take(j, c);
 }
 
-/* Files that people read have several spaces at the start of a line. */
+/* Skips four spaces at a time, because lines of files that people read are indented. */
 char wf_json_after_space(struct wf_json *j) {
     char *at = j->at;
     for (uint32_t word;; at += sizeof word) {

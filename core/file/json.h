@@ -27,8 +27,8 @@ static inline char wf_json_next(struct wf_json *j) {
     return j->at != j->end && *j->at > ' ' ? *j->at : wf_json_after_space(j);
 }
 
-bool wf_json_finish(struct wf_json *j);          /* false unless only white space follows */
-bool wf_json_missing(struct wf_json *j, char c); /* fails: c is not there */
+bool wf_json_finish(struct wf_json *j);          /* true if only white space follows */
+bool wf_json_missing(struct wf_json *j, char c); /* fails: c is missing; returns false */
 /* take c, or fail */
 static inline bool wf_json_expect(struct wf_json *j, char c) {
     if (wf_json_next(j) != c) return wf_json_missing(j, c);

@@ -40,7 +40,8 @@ const wf_entry *wf_loader_find(wf_loader *l, const char *name);
  * must be equal. */
 bool wf_loader_find_tied(wf_loader *l, const char *const *names, int n, const char *reason,
                          const wf_entry **found);
-/* False with message unless the entry has the shape of one of k equal parts of the leaf's rows. */
+/* True if the entry has the shape of one of k equal parts of the leaf's rows; else false with
+ * message. */
 bool wf_file_shape_fits(const wf_entry *e, const wf_tensor *leaf, int k, char *message);
 void wf_loader_add(wf_loader *l, wf_tensor *leaf, const wf_entry *e);
 

@@ -1,9 +1,9 @@
 /* core/file/pickle.c - a pickle machine that executes nothing: see pickle.h.
  *
- * Each opcode takes its operands from the stack and checks their kinds, so that no value is ever
- * taken for another: SETITEM wants a dict, BUILD a dict and a dict, a tensor a storage. The opcodes
- * are those of protocol 2, which is what torch.save writes (Python: Lib/pickletools.py). Nothing
- * recurses, and a value may contain itself. */
+ * Each opcode takes its operands from the stack and checks their kinds, so that no value is used as
+ * one of another kind: SETITEM needs a dict, BUILD two dicts, and a tensor needs a storage. The
+ * opcodes are those of protocol 2, which is what torch.save writes (Python: Lib/pickletools.py).
+ * Nothing recurses, and a value may contain itself. */
 #include "pickle.h"
 
 #include <stdlib.h>

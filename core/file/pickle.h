@@ -17,13 +17,13 @@
 
 typedef enum wf_pickle_kind {
     WF_PICKLE_NONE,
-    WF_PICKLE_BOOL,    /* number */
-    WF_PICKLE_INT,     /* number */
+    WF_PICKLE_BOOL,    /* `number` is 0 or 1 */
+    WF_PICKLE_INT,     /* `number` is its value */
     WF_PICKLE_FLOAT,   /* a float was read; its number is not kept */
     WF_PICKLE_STRING,  /* UTF-8: `count` bytes at `number` */
     WF_PICKLE_TUPLE,   /* `count` values, the first is values[number] */
-    WF_PICKLE_LIST,    /* lists[number] */
-    WF_PICKLE_DICT,    /* lists[number] */
+    WF_PICKLE_LIST,    /* its items: lists[number] */
+    WF_PICKLE_DICT,    /* its keys and values: lists[number] */
     WF_PICKLE_GLOBAL,  /* a row of the table of names */
     WF_PICKLE_STORAGE, /* a tuple: "storage", its type, key, location, elements */
     WF_PICKLE_TENSOR,  /* a tuple: storage, offset, shape, strides, ... */
@@ -42,7 +42,7 @@ typedef struct wf_pickle_item {
 } wf_pickle_item;
 
 typedef struct wf_pickle_list {
-    size_t first, last; /* items, from 1; 0: none */
+    size_t first, last; /* 1 + the index of the item; 0: the list is empty */
 } wf_pickle_list;
 
 typedef struct wf_pickle {
@@ -59,9 +59,9 @@ typedef struct wf_pickle {
 
 /* Run the pickle that begins at p->at, and set p->at to its end. False with p->error[256]. */
 bool wf_pickle_run(wf_pickle *p, wf_pickle_value *result);
-void wf_pickle_free(wf_pickle *p); /* frees the arrays */
+void wf_pickle_free(wf_pickle *p); /* frees the stack, memo and values */
 
-const char *wf_pickle_kind_name(wf_pickle_value v); /* "a dict" */
+const char *wf_pickle_kind_name(wf_pickle_value v); /* such as "a dict" */
 /* the safetensors name of the element type that a storage type has; NULL: v is no storage type */
 const char *wf_pickle_dtype(wf_pickle_value storage_type);
 bool wf_pickle_is_text(const wf_pickle *p, wf_pickle_value v, const char *text);

@@ -133,7 +133,7 @@ const wf_entry *wf_file_find(const wf_file *f, const char *name) {
 /* A name in two parts, so that the joined name needs no memory. */
 typedef struct joined_name {
     const char *first, *rest;
-    size_t length; /* of the first part */
+    size_t length; /* length of the first part */
 } joined_name;
 
 static int joined_order(const void *key, const void *tensor) {

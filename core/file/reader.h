@@ -10,7 +10,7 @@
 
 struct tensor {
     wf_entry entry;
-    int64_t begin, end; /* in the data */
+    int64_t begin, end; /* offsets of its bytes in the data */
 };
 
 struct wf_file {
@@ -57,7 +57,7 @@ void *wf_file_grow(wf_file *f, void *array, int count, size_t size);
  * key. */
 bool wf_file_check_names(wf_file *f);
 void wf_file_sort(wf_file *f);  /* sorts the tensors by their places in the data */
-bool wf_file_index(wf_file *f); /* makes f->named */
+bool wf_file_index(wf_file *f); /* makes f->named; false: out of memory */
 
 /* keep: store the data; otherwise only check them, in a buffer of one part. */
 bool wf_file_read_safetensors(wf_file *f, struct source *s, bool keep);

@@ -23,8 +23,8 @@ enum { LEGACY_PROTOCOL = 1001, ALIGNMENT = 64, MAX_KEY = 100 };
 struct storage {
     const char *key;
     const char *dtype;
-    int64_t bytes, at;           /* in the file */
-    int64_t begin;               /* in the data */
+    int64_t bytes, at;           /* number of bytes; their offset in the file */
+    int64_t begin;               /* offset in the block of data */
     const wf_zip_record *record; /* NULL if the storage is not in an archive */
 };
 
@@ -314,7 +314,7 @@ static bool read_records(struct reading *r) {
 static bool read_archive(struct reading *r) {
     wf_pickle_value dict;
     if (!wf_zip_open(r->f, r->s, &r->z) || !run_pickle(r, &dict) || !check_order(r)) return false;
-    r->f->checked = true; /* or it fails */
+    r->f->checked = true; /* a wrong checksum makes reading fail */
     return list_tensors(r, dict) && list_storages(r) && find_storages(r) && place_storages(r) &&
            place_tensors(r) && read_records(r);
 }

@@ -4,7 +4,7 @@
  * The directory stands at the end (PKWARE's APPNOTE 4.3): a header for each record, then their
  * number and the directory's place. Numbers above 32 bits are in ZIP64 fields, and torch always
  * writes these at the end. Each record has a local header in front of its bytes, of which only the
- * length and the name are needed; a copy of checksum and sizes may follow the bytes. */
+ * length and the name are needed. A data descriptor, a copy of checksum and sizes, may follow. */
 #include "zip.h"
 
 #include <stdlib.h>
@@ -21,9 +21,9 @@ enum {
     END64_SIZE = 56,
     LOCATOR64_SIZE = 20,
     END_SIZE = 22,
-    /* size of the longest copy of checksum and sizes after a record */
+    /* size of the longest data descriptor after a record */
     COPY_SIZE = 24,
-    /* bit 3: such a copy follows; bit 11: names are UTF-8 */
+    /* bit 3: a data descriptor follows; bit 11: names are UTF-8 */
     KNOWN_FLAGS = 0x0808,
     MAX_NAME = 255
 };
@@ -173,7 +173,7 @@ static int by_name(const void *a, const void *b) {
 }
 
 /* Checks that records follow each other from the first byte to the directory, without gaps longer
- * than a copy of checksum and sizes. Otherwise a short file could declare more data than it has. */
+ * than a data descriptor. Otherwise a short file could declare more data than it has. */
 static bool check_places(wf_file *f, struct source *s, wf_zip *z, int64_t end) {
     int64_t at = 0;
     qsort(z->records, (size_t)z->count, sizeof *z->records, by_place);

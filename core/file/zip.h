@@ -21,8 +21,8 @@ typedef struct wf_zip {
     char *part; /* a buffer for bytes that are checked but not kept */
 } wf_zip;
 
-/* Read the list of records. False, with f's error, if two share a byte or a name, or one is
- * compressed or encrypted. */
+/* Read the list of records. False, with f's error: two share a byte or a name, one is compressed or
+ * encrypted, the archive is damaged or cannot be read, or out of memory. */
 bool wf_zip_open(wf_file *f, struct source *s, wf_zip *z);
 const wf_zip_record *wf_zip_find(const wf_zip *z, const char *name); /* NULL: not there */
 /* Read the bytes of a record, or only check them if `to` is NULL. False, with f's error, if they

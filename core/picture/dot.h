@@ -24,9 +24,9 @@ typedef struct module {
     int copies, last;
     uint64_t signature;      /* hash of the operations inside: equal in repeated layers */
     int box[2];              /* index of the module's box, forward and backward; or -1 */
-    int first_box, last_box; /* boxes in the module; -1: none */
-    /* number of boxes directly in the module, and of modules directly in it that have boxes, or
-     * modules with boxes, of their own */
+    int first_box, last_box; /* indices of boxes in the module; -1: none */
+    /* number of boxes directly in the module; number of its child modules that have a box at any
+     * depth */
     int boxes, groups;
 } module;
 
@@ -51,17 +51,17 @@ typedef struct box {
      * steps */
     int steps;
     double seconds;
-    int64_t tasks; /* tasks of the step with the most */
+    int64_t tasks; /* number of tasks of the step with the most */
     size_t memory;
 } box;
 
 typedef struct link {
-    int from, to; /* boxes */
+    int from, to; /* indices of boxes */
     /* the tensor that the operation reads: the last of the views on the way from source */
     const wf_tensor *value;
     const wf_tensor *source; /* the tensor before these views */
     bool shape_only;
-    int next; /* next link into the same box */
+    int next; /* index of another link into the same box, or -1 */
 } link;
 
 typedef struct picture {
@@ -69,9 +69,9 @@ typedef struct picture {
     const wf_dot_options *options;
     wf_tensor *const *fetch;
     int n_fetch, n; /* fetched tensors; nodes of the graph */
-    bool *needed;   /* by id */
-    int *where;     /* by id: its module */
-    int *box_of;    /* by id, or -1 */
+    bool *needed;   /* by node id: it is fetched, or a fetched tensor depends on it */
+    int *where;     /* by node id: index of its module */
+    int *box_of;    /* by node id: index of its box, or -1 */
     bool *used;     /* by node id: something that is drawn reads the node */
     bool *folded;   /* by node id: the node is a view that is drawn as part of a link */
     module *modules;
@@ -79,7 +79,7 @@ typedef struct picture {
     size_t cap_modules;
     box *boxes;
     link *links;
-    int *links_into; /* by box: the last link into it */
+    int *links_into; /* by box: index of the newest link into it, or -1 */
     int n_boxes, n_links;
     /* there is a plan whose extents are bound: shapes are the bound ones, and boxes have
      * measurements */

@@ -258,8 +258,8 @@ static void add_constants(text *out, const picture *p, const wf_tensor *t) {
     }
 }
 
-/* title: index of the module that contains only this operation, written from module `from` of its
- * path on; -1: none. */
+/* title: index of the module that contains only this operation, -1: none. Of its path, the label
+ * has the part that begins with the name of module `from`. */
 static void add_operation_label(text *out, const picture *p, const wf_tensor *t, int from,
                                 int title) {
     if (title >= 0) {

@@ -266,8 +266,8 @@ static bool add_slot(wf_plan *p, binding *b, exec *e, int k) {
     return e->out[k].storage >= 0;
 }
 
-/* Make operands row-major that are packed in panels, if the op can neither read panels nor make a
- * view of them. */
+/* Add steps that copy packed operands row-major, if the op can neither read panels nor make a view
+ * of them. */
 static bool unpack(wf_plan *p, binding *b, exec *e) {
     const wf_op *op = e->call.op;
     for (int i = 0; i < e->call.n_in; i++) {
@@ -410,8 +410,8 @@ static bool plan_offsets(binding *b) {
     return true;
 }
 
-/* Use the offsets that were planned for a larger position. False: they are not valid, because there
- * are other storages, or larger ones. */
+/* Use the offsets that were planned for a larger position. False: they are not valid, because the
+ * number of storages has changed, or one is larger than planned. */
 static bool reuse_offsets(binding *b) {
     if (b->n_storages != b->n_offsets) return false;
     for (int s = 0; s < b->n_storages; s++) {

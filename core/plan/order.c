@@ -16,7 +16,7 @@
 /* the place of a node in the order: one entry for every node after the leaves; entry 0 is the head
  * of the list */
 typedef struct entry {
-    int next; /* in the list; 0: none */
+    int next; /* the next entry in the list; 0: none */
     int root; /* the root of its tree */
     /* in its tree: the parent, an ancestor further up (the jump pointer), and the depth */
     int parent, jump, depth;

@@ -22,7 +22,7 @@ typedef struct storage {
     size_t bytes, offset;
     /* indices of steps: the first that writes the storage, and the last that reads it */
     int first, last;
-    bool pinned; /* fetched: the storage lives to the end of the run and is not overwritten */
+    bool pinned; /* has a fetched value: lives to the end of the run, and is not overwritten */
 } storage;
 
 /* The place of an operand or a result. */
@@ -40,10 +40,10 @@ typedef struct bound_view {
 /* One step of the schedule: a call, or a copy that makes an operand row-major. Its lists, and those
  * of the call, are in the binding's chunks. */
 typedef struct exec {
-    const wf_tensor *node; /* NULL: a copy */
+    const wf_tensor *node; /* NULL: the step is a copy */
     wf_call call;
     location *in, *out;
-    int work;    /* storage, or -1 */
+    int work;    /* index of the storage of the work memory, or -1 */
     int counter; /* index of its profile counter: plan->counters */
 } exec;
 
@@ -52,7 +52,7 @@ typedef struct chunk { /* a block of a binding's memory, which follows this head
     size_t size, used;
 } chunk;
 
-/* A cached tensor: its memory in a state, [batch, outer, rows, inner bytes]; its sizes in a binding */
+/* A cached tensor [batch, outer, rows, inner bytes]. Slots of a binding have no data. */
 typedef struct slot {
     char *data;
     size_t bytes; /* bytes allocated for data; never shrinks */
@@ -94,7 +94,7 @@ typedef struct binding {
 typedef struct feed {
     const wf_tensor *tensor;
     void *data;
-    size_t capacity; /* 0: lent */
+    size_t capacity; /* bytes allocated for data; 0: none, or the program lends the data */
     /* for lent data: the row of data for each index of the first axis; NULL: in order */
     const int32_t *row_index;
     int ndim;
@@ -110,7 +110,7 @@ typedef struct counter { /* what a profile has measured */
 typedef struct planned { /* one node of the plan */
     const wf_tensor *node;
     bool data, fetched;
-    int feed;    /* index, or -1 */
+    int feed;    /* index in plan->feeds, or -1: not fed */
     int counter; /* index of the node's first counter in plan->counters */
 } planned;
 
@@ -120,7 +120,7 @@ enum { NEED_SHAPE = 1, NEED_DATA = 2, FETCHED = 4 };
 struct wf_plan {
     wf_graph *graph;
     wf_pool *pool;
-    bool ok, training, with_state, profile, ran, lacks; /* lacks: memory for a binding */
+    bool ok, training, with_state, profile, ran, lacks; /* lacks: memory ran out */
     int64_t reserves; /* rows that each cache reserves at least; 0: as bind.c chooses */
     char error[ERROR_SIZE];
     planned *nodes; /* leaves first; then values and updates, in the order of order.c */
@@ -152,11 +152,11 @@ struct wf_plan {
 bool wf_plan_fail(wf_plan *p, const char *format, ...) WF_PRINTF(2, 3);
 bool wf_plan_lacks(wf_plan *p);                                           /* "out of memory" */
 bool wf_plan_fail_at(wf_plan *p, const wf_tensor *node, const wf_op *op); /* the report's message */
-static inline int wf_feed_of(const wf_plan *p, const wf_tensor *t) {      /* index, or -1 */
+static inline int wf_feed_of(const wf_plan *p, const wf_tensor *t) {      /* in p->feeds, or -1 */
     bool own = t && t->graph == p->graph && t->id >= 0 && t->id < p->n_index;
     return own ? p->fed[t->id] : -1;
 }
-static inline const wf_tensor *wf_plan_node(const wf_plan *p, int id) { /* as it runs */
+static inline const wf_tensor *wf_plan_node(const wf_plan *p, int id) { /* or its replacement */
     return p->rewritten && p->rewritten[id] ? p->rewritten[id] : p->graph->nodes[id];
 }
 /* Bind p to p->size at this position; p->now then has shapes and memory. False: the plan failed. */
@@ -191,8 +191,8 @@ struct wf_state {
     size_t spare_bytes;
 };
 
-/* Give every slot the number of rows that p->now needs. Cached rows are kept, also if memory runs
- * out, which gives false. */
+/* Give every slot the number of rows that p->now needs. False: out of memory; cached rows are kept
+ * then, too. */
 bool wf_state_follow(wf_plan *p, wf_state *s);
 
 #endif

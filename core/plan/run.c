@@ -81,8 +81,8 @@ bool wf_bind(wf_plan *p, const char *name, int64_t size) {
     return true;
 }
 
-/* True if `given`, the bytes of the program's array for t, is the size of the plan's value v, which
- * is stored in *bytes. */
+/* Sets *bytes to the size of v, the value of t in the plan. False, with the plan's error, if the
+ * program's array is NULL, or its size `given` differs from *bytes. */
 static bool array_fits(wf_plan *p, const wf_tensor *t, const wf_view *v, const void *data,
                        size_t given, size_t *bytes) {
     char shape[96];
@@ -96,8 +96,8 @@ static bool array_fits(wf_plan *p, const wf_tensor *t, const wf_view *v, const v
                         wf_shape_text(NULL, v->ndim, v->shape, shape, sizeof shape), *bytes, given);
 }
 
-/* Find the feed of t, after checking the size of its data. *f is NULL if no run needs t, or on
- * failure. */
+/* Set *f to the feed of t, after checking the size of its data. If no run needs t, *f is NULL and
+ * the result is true; after a failure *f is NULL and the result false. */
 static bool find_feed(wf_plan *p, const wf_tensor *t, const void *data, size_t given, feed **f) {
     *f = NULL;
     if (!wf_plan_ok(p)) return false;

@@ -101,9 +101,9 @@ struct run {
     pid_t caller;
     /* the signals that the parent waits for; its previous signal mask */
     sigset_t watched, before;
-    int alive;                              /* ranks that run */
+    int alive;                              /* number of ranks that run */
     pid_t pid[WF_MOST_PROCESSES];           /* 0: it has ended */
-    unsigned heartbeats[WF_MOST_PROCESSES]; /* at the last look */
+    unsigned heartbeats[WF_MOST_PROCESSES]; /* counts that the last check found */
     double silent[WF_MOST_PROCESSES], failing;
     /* the time at which each signal was last forwarded */
     double interrupted[WF_FORWARDED];

@@ -26,10 +26,10 @@
 
 #include "core/plan/pool.h"
 
-/* Sizes of a rank's ring buffers in bytes. COMMON: the one that all ranks read; RINGS: the sum of
- * those to single ranks, each of which has at least LEAST_RING. They are small enough that data are
- * read from a cache, and large enough that other ranks need not wait for one that is preempted for
- * a moment. */
+/* Sizes of a rank's ring buffers in bytes. COMMON: the one that all ranks read; RINGS: limits the
+ * sum of those to single ranks, each of which has at least LEAST_RING. They are small enough that
+ * data are read from a cache, and large enough that other ranks need not wait for one that is
+ * preempted for a moment. */
 enum { COMMON = 1 << 19, RINGS = 1 << 20, LEAST_RING = 1 << 12 };
 
 /* A waiting rank yields its processor each time it has spun this often: the awaited rank may need

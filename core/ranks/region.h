@@ -77,7 +77,7 @@ void wf_rank_join(wf_rank *me, wf_region *g, int rank);
 
 /* Record a failure in a slot. Only the first failure of all slots is reported. */
 void wf_region_fail(wf_region *g, int slot, wf_processes_result why);
-const wf_slot *wf_region_failure(const wf_region *g); /* NULL: none */
+const wf_slot *wf_region_failure(const wf_region *g); /* NULL: no rank has failed */
 void wf_region_ended(wf_region *g, int rank);
 
 void wf_region_wake(wf_region *g, int rank);

@@ -12,8 +12,8 @@ static bool alone(const wf_transport *t) {
     return !t || t->size == 1;
 }
 
-/* True if the offsets are NULL, or if there are bytes between them but no memory for these
- * bytes. */
+/* True if the offsets are NULL, or if `data` is NULL although there are bytes between the
+ * offsets. */
 static bool missing(const wf_transport *t, const void *data, const int64_t *at) {
     return !at || (!data && at[wf_transport_size(t)] > at[0]);
 }

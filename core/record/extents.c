@@ -4,9 +4,9 @@
  * wf_extent returns a tag, a negative number that is no size. A recorded shape has the extent's
  * nominal size instead, a prime. Messages show neither: a tag is written as the expression that the
  * program computed (B, 2*B, B+4), and so is a size that was computed from a nominal size. To find
- * out which sizes were, the shape rule that failed is run a second time, with other nominal sizes:
- * a number that differs between the two messages depends on an extent, and the two values tell how.
- * This happens only when a graph fails. */
+ * such sizes, the shape rule that failed is run a second time, with other nominal sizes: a number
+ * that differs between the two messages depends on an extent, and the two values tell how. This
+ * happens only when a graph fails. */
 #include "core/op_internal.h"
 #include "record.h"
 

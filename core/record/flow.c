@@ -2,9 +2,9 @@
  *
  * An argmax, a comparison or a cast to ids is piecewise constant: its derivative is 0 wherever it
  * exists. A program that asks for a gradient through such an op has most probably made a mistake.
- * So this is an error, except behind ops that detach (wf_detach, wf_round and the like) and where
- * the result is only an index or a mask (wf_op.nondiff). Nodes that gradient rules recorded are not checked: such a rule may use
- * comparisons. */
+ * So this is an error, with three exceptions: ops that detach (wf_detach, wf_round and the like);
+ * results that are used only as ids or masks (wf_op.nondiff); and nodes that gradient rules
+ * recorded, because a gradient rule may use comparisons. */
 #include "record.h"
 
 #include <stdlib.h>
@@ -19,8 +19,8 @@ static bool operand_varies(const wf_tensor *t, int i, const unsigned char *marks
            (marks[t->in[i]->id] & VARIES);
 }
 
-/* Mark the nodes that depend on one of x other than through ops that detach. through: also
- * count dependence through another x. */
+/* Mark the nodes that depend on one of x on a path without ops that detach. through: the path may
+ * lead through another x. */
 static void mark_varying(const wf_graph *g, unsigned char *marks, bool through) {
     for (int id = 0; id < g->n_nodes; id++) {
         const wf_tensor *t = g->nodes[id];

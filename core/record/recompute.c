@@ -45,7 +45,7 @@ static region region_of(const wf_graph *g, int id) {
     return found ? g->regions[low] : (region){ 0, 0 };
 }
 
-/* The copy of a node whose operands have copies already; leaves and updates have none. */
+/* Records a copy of a node, whose operands were copied before; returns a leaf or update itself. */
 static wf_tensor *copy_of(const recomputed *r, wf_tensor *t) {
     wf_graph *g = t->graph;
     wf_tensor *in[WF_MAX_OPERANDS];

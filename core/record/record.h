@@ -47,7 +47,7 @@ struct wf_graph {
     uint64_t seed;
     extent extents[MAX_EXTENTS]; /* [0] is P */
     int n_extents;
-    interned *names; /* open addressing */
+    interned *names; /* hash table with open addressing */
     size_t n_names, cap_names;
     const char *scope;
     const wf_tensor *forward; /* the node whose gradient is being recorded, or NULL */
@@ -63,7 +63,7 @@ struct wf_graph {
     void *on_error_user;
     wf_tensor *(*on_param)(void *user, wf_tensor *param);
     void *on_param_user;
-    bool in_hook; /* on_param runs */
+    bool in_hook; /* true while on_param runs */
     wf_product_hook on_product;
     wf_tensor poison;
     pthread_mutex_t lock; /* protects the leaves' values */
@@ -77,7 +77,7 @@ typedef struct leaf {
     wf_init init;
     int extent[WF_MAX_DIMS]; /* for an input or a shape: index of each axis's extent, or -1 */
     void *data;              /* the values; NULL before the first use, and for inputs and shapes */
-    size_t bytes;            /* row-major */
+    size_t bytes;            /* size of the values when they are row-major */
     wf_layout layout;
     bool from_hook;
     bool transient; /* true for a buffer that is not saved: wf_transient_buffer */
@@ -90,7 +90,7 @@ void *wf_graph_alloc(wf_graph *g, size_t bytes);
 wf_tensor *wf_graph_add(wf_graph *g, int results);
 /* the graph's copy of the text, which lives as long as g; NULL: out of memory */
 const char *wf_graph_intern(wf_graph *g, const char *text);
-interned *wf_graph_interned(const wf_graph *g, const char *text); /* NULL: it is not */
+interned *wf_graph_interned(const wf_graph *g, const char *text); /* NULL: not interned */
 bool wf_is_poison(const wf_tensor *t);
 wf_graph *wf_failed_graph(void);
 void wf_copy_view(const wf_view *from, const wf_view *to); /* between any layouts */
@@ -161,8 +161,8 @@ int64_t wf_extent_tag(int i);
 int wf_extent_of(const wf_graph *g, int64_t size);
 /* Replace tags in a message by the names of their extents. */
 void wf_name_tags(const wf_graph *g, char *message, size_t size);
-/* Merges the messages of the two runs of a shape rule into `message`, unless they differ in words.
- * A number that differs becomes an expression of extents' names. */
+/* Merges the messages of the two runs of a shape rule into `message`. A number that differs becomes
+ * an expression of extents' names. If words differ, `message` does not change. */
 void wf_name_numbers(const wf_graph *g, const char *first, const char *second,
                      char message[WF_MESSAGE]);
 
@@ -191,8 +191,8 @@ wf_tensor *wf_recomputed(recomputed *r, wf_tensor *t);
  * to an x. through: paths that lead through one x to another count too. */
 bool wf_gradient_flows(wf_graph *g, wf_tensor *const *y, wf_tensor *const *dy, int n_y,
                        wf_tensor *const *x, int n_x, bool through);
-/* Check that the gradients missing in `grads` are zero. If y depends on such an x, but only through
- * ops without a gradient, the graph fails. */
+/* Check that gradients missing in `grads` (NULL) are zero. False, and the graph fails, if y depends
+ * on such an x[i] through an op without a gradient. */
 bool wf_gradients_are_zero(wf_tensor *y, wf_tensor *const *x, int n, wf_tensor *const *grads);
 
 #endif
