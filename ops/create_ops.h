@@ -11,7 +11,7 @@ extern "C" {
 #endif
 
 /* ---- initial values: initial_values.c -------------------------------------------------------- */
-/* Every element 0, or the value. */
+/* zeros: every element is 0; constant: every element is `value` */
 WF_API wf_init wf_init_zeros(void);
 WF_API wf_init wf_init_constant(double value);
 WF_API wf_init wf_init_uniform(double bound); /* in [-bound, bound) */

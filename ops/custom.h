@@ -144,10 +144,12 @@ typedef struct wf_runs {
     wf_walk walk;
     double gathered[WF_WALKERS - 1][WF_GATHERED];
 } wf_runs;
-/* The runs of a task of an elementwise op: start, and then next until it is false. */
+/* The runs of a task of an elementwise op: call start, and then next until it returns false, which
+ * means that there are no more runs. */
 WF_API void wf_runs_start(wf_runs *r, const wf_call *c, int64_t task, bool repeat);
 WF_API bool wf_runs_next(wf_runs *r);
-/* the tasks that wf_runs expects */
+/* The number of tasks of an elementwise op: the member `tasks` of a wf_kernel whose eval function
+ * uses wf_runs. Phases other than 0 have none. */
 WF_API int64_t wf_elementwise_tasks(const wf_call *c, int phase);
 
 /* ---- rows ------------------------------------------------------------------------------------ */
@@ -163,8 +165,8 @@ WF_API void wf_row_range(const wf_call *c, int64_t task, int64_t *from, int64_t 
 /* A shape rule: out[0] is real and has the shape to which all operands broadcast. There are at most
  * three, all real. */
 WF_API bool wf_same_as_operands(wf_call *c);
-/* wf_want fails the call unless operand i has this type, wf_want_real unless it has the graph's
- * real type. */
+/* True if operand i has this type (wf_want), or the graph's real type (wf_want_real). Otherwise
+ * they fail the call and return false. */
 WF_API bool wf_want(wf_call *c, int i, wf_dtype type);
 WF_API bool wf_want_real(wf_call *c, int i);
 

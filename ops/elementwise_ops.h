@@ -56,8 +56,8 @@ WF_API wf_tensor *wf_bitwise_xor(wf_tensor *a, wf_tensor *b);
 WF_API wf_tensor *wf_bitwise_not(wf_tensor *x);
 WF_API wf_tensor *wf_bitwise_left_shift(wf_tensor *x, wf_tensor *count);
 WF_API wf_tensor *wf_bitwise_right_shift(wf_tensor *x, wf_tensor *count); /* copies the sign */
-WF_API wf_tensor *wf_bitwise_right_shift_logical(wf_tensor *x, wf_tensor *count); /* zeros */
-/* 1 or 0 */
+WF_API wf_tensor *wf_bitwise_right_shift_logical(wf_tensor *x, wf_tensor *count); /* fills in 0s */
+/* real: 1 where x is NaN (isnan), infinite (isinf) or finite (isfinite), else 0 */
 WF_API wf_tensor *wf_isnan(wf_tensor *x);
 WF_API wf_tensor *wf_isinf(wf_tensor *x);
 WF_API wf_tensor *wf_isfinite(wf_tensor *x);

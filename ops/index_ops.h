@@ -18,8 +18,8 @@ WF_API wf_tensor *wf_embedding(wf_tensor *table, wf_tensor *ids);
 WF_API wf_tensor *wf_gather(wf_tensor *x, int axis, wf_tensor *ids);
 /* x with src[i,k,j] added to its element [i,ids[i,k,j],j]; src has the shape of gather's result */
 WF_API wf_tensor *wf_scatter_add(wf_tensor *x, int axis, wf_tensor *ids, wf_tensor *src);
-/* x whose element [i,ids[i,k,j],j] is replaced by src[i,k,j]; of several for one element, the one
- * with the largest k counts. x may be real or i32. scatter.c */
+/* x whose element [i,ids[i,k,j],j] is replaced by src[i,k,j]. Of several written to one element,
+ * the one with the largest k stays. x may be real or i32. scatter.c */
 WF_API wf_tensor *wf_scatter(wf_tensor *x, int axis, wf_tensor *ids, wf_tensor *src);
 /* x whose element [i,ids[i,k,j],j] becomes the maximum, minimum or product of itself and all
  * src[i,k,j] for it. For max and min, equal elements get equal parts of the gradient. The gradient
@@ -53,13 +53,13 @@ typedef enum {
 } wf_sinusoid_form;
 WF_API wf_tensor *wf_sinusoid(wf_tensor *ids, int64_t dim, wf_sinusoid_form form); /* [...,D] */
 WF_API wf_init wf_init_sinusoid(wf_sinusoid_form form); /* the same values as a table [L,D] */
-/* P, P+1, ... P+n-1, where P is the number of rows that the caches already hold, 0 in a plan
- * without a state: the positions of queries and for position embeddings */
+/* i32 [n]: P, P+1, ... P+n-1: positions of queries, also for position embeddings. n is the bound
+ * size of this axis of `like`; P is how many rows KV caches hold, or 0 in a plan without a state */
 WF_API wf_tensor *wf_position_ids(wf_tensor *like, int axis);
 
-/* Resize an axis as torch.nn.functional.interpolate does (resize.c). Nothing is smoothed before it
- * is made smaller. wf_interpolate resizes images axis after axis: x [N,C,...] with a size for each
- * axis after C, or WF_KEEP. WF_RESIZE_LINEAR is then bilinear or trilinear, CUBIC bicubic. */
+/* Resize an axis as torch.nn.functional.interpolate does, without antialiasing (resize.c).
+ * wf_interpolate resizes images axis after axis: x [N,C,...] with a size for each axis after C, or
+ * WF_KEEP. WF_RESIZE_LINEAR is then bilinear or trilinear, WF_RESIZE_CUBIC bicubic. */
 typedef enum {
     WF_RESIZE_NEAREST,       /* takes the element at floor(i n / m), where n elements become m */
     WF_RESIZE_NEAREST_EXACT, /* floor((i + 1/2) n / m) */

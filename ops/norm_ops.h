@@ -18,12 +18,12 @@ WF_API wf_tensor *wf_softmax(wf_tensor *x, int axis); /* exp(x) / sum(exp(x)) ov
 /* x - log(sum(exp(x))) over the axis */
 WF_API wf_tensor *wf_log_softmax(wf_tensor *x, int axis);
 /* softmax over the rows with the same id. x [E,...], ids [E] in 0..N-1, where N is the first size
- * of `segments` */
+ * of `segments`, whose values are not read */
 WF_API wf_tensor *wf_segment_softmax(wf_tensor *x, wf_tensor *ids, wf_tensor *segments);
 /* (x - mean) / sqrt(variance + eps) * weight + bias over these axes together, usually WF_LAST_AXIS.
  * weight and bias have the sizes of these axes, or are NULL. Rows whose squares overflow are scaled
  * first, so that with eps > 0 every row of finite numbers has a finite result. A NaN or an infinity
- * makes its whole row NaN. Both also hold for rms_norm. */
+ * makes its whole row NaN. The last two sentences hold for rms_norm, too. */
 WF_API wf_tensor *wf_layer_norm(wf_tensor *x, uint32_t axes, wf_tensor *weight, wf_tensor *bias,
                                 double eps);
 /* x / sqrt(mean(x^2) + eps) * weight over the last axis; weight is [D] or NULL */

@@ -3,8 +3,8 @@
  *
  * Functions take tensors and return a tensor, which need not be freed. Broadcasting follows NumPy:
  * shapes are aligned on the right, and size 1 is repeated. Axes count from 0, or from the end: -1
- * is the last. Every op has a gradient, or states in its file why not. What an op records never
- * depends on the size of a named extent.
+ * is the last. Every op has a gradient, or states in its file why not. A function records the same
+ * nodes for every size of a named extent (a symbolic dimension).
  *
  *     create_ops.h       constants, random tensors, initial values; ops of the engine itself
  *     elementwise_ops.h  ops on single elements, with broadcasting

@@ -10,10 +10,10 @@
 int wf_op_count(void);
 const wf_op *wf_op_at(int i);
 
-/* wf_linear_scan(a, b, axis, false) for a decoder: in a plan with a state the total goes on from
- * one run to the next, as keys and values do by wf_cache, but in memory of a constant size. Every
- * total is rounded to the type of a, so that a run per position gives the bits of one run over all.
- * The axis comes after the batch. */
+/* wf_linear_scan(a, b, axis, false) for a decoder. In a plan with a state, each run goes on from
+ * the last total of the run before. The state keeps only that total, where wf_cache keeps all rows.
+ * Every total is rounded to the type of a, so that a run per position gives the bits of one run
+ * over all. The axis must not be axis 0, the batch. */
 wf_tensor *wf_carried_scan(wf_tensor *a, wf_tensor *b, int axis);
 
 /* 1 / max(number of elements along these axes - correction, 0), with the bound sizes; shape []. */

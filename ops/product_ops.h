@@ -25,11 +25,11 @@ WF_API wf_tensor *wf_einsum(const char *formula, wf_tensor *const *operands, int
 WF_API wf_tensor *wf_outer(wf_tensor *a, wf_tensor *b);  /* [...,m], [...,n] -> [...,m,n] */
 WF_API wf_tensor *wf_vecdot(wf_tensor *a, wf_tensor *b); /* [...,n], [...,n] -> [...] */
 
-/* Pack the weights: a matrix of parameters is kept in this layout (panels.c), so that a product
- * reads it once, in order. It is packed if transposed products read it, and nothing else but
- * embeddings does. WF_PANELS does not change a bit of the results. Call it before the graph's first
- * plan, and best before values are written. False: message[256], which may be NULL, says why.
- * WF_ROW_MAJOR unpacks all matrices. */
+/* Pack the weights: keep parameter matrices in this layout (panels.c), so that a product reads each
+ * of them once, in order. A matrix is packed if products read it transposed, and no other ops than
+ * embeddings read it. WF_PANELS does not change a bit of the results; WF_ROW_MAJOR unpacks all
+ * matrices. Call it before the graph's first plan, and best before values are written. False:
+ * message[256], which may be NULL, says why. */
 WF_API bool wf_pack_weights(wf_graph *g, wf_layout layout, char *message);
 
 #ifdef __cplusplus

@@ -18,7 +18,7 @@ extern "C" {
 #define WF_ALL_AXES 0x7fffffffu
 #define WF_NO_AXES 0x00010000u /* the empty set; it is also the mark that every set carries */
 
-/* ---- reductions: reduce.c -------------------------------------------------------------------- */
+/* ---- reductions: reduce.c, reductions.c, argmax.c, square_sum.c ------------------------------ */
 /* wf_sum: the sum over the axes; 0 if there are no elements. wf_mean divides it by the number of
  * elements with the bound sizes. keepdim: reduced axes stay, with size 1. */
 WF_API wf_tensor *wf_sum(wf_tensor *x, uint32_t axes, bool keepdim);
@@ -42,7 +42,8 @@ WF_API wf_tensor *wf_any(wf_tensor *x, uint32_t axes, bool keepdim);
 WF_API wf_tensor *wf_all(wf_tensor *x, uint32_t axes, bool keepdim);
 /* sum of squares of all elements, shape [] */
 WF_API wf_tensor *wf_square_sum(wf_tensor *x);
-/* i32, without that axis: the index of the largest, the first of equal ones; not differentiable */
+/* i32, without that axis: the index of the largest (argmax) or smallest (argmin) element, the first
+ * of equal ones; not differentiable */
 WF_API wf_tensor *wf_argmax(wf_tensor *x, int axis);
 WF_API wf_tensor *wf_argmin(wf_tensor *x, int axis);
 /* the bound size of an axis, i32 []; the product of the bound sizes of several axes, real []:

@@ -22,8 +22,8 @@ const struct wf_basis wf_basis = {
     .plain = wf_plain_text,
 };
 
-/* Fuses only sums of gradients: additions that a program records keep their order, and so do their
- * copies. */
+/* Fuses only sums of gradients. Additions that a program records are not fused, and neither are
+ * their copies in regions that gradients compute again, so both keep their order. */
 bool wf_fuse_addend(wf_rewrite *r, const wf_tensor *sum, const wf_tensor *y, int addend) {
     wf_tensor *in[WF_MAX_OPERANDS];
     if (!sum->forward || sum->recomputed || y->in[addend]) return false;

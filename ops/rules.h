@@ -9,8 +9,9 @@
 #include "rules.inc"
 #undef RULE
 
-/* For rules about a sum a + y of gradients: replaces it by the op of y with a as operand number
- * `addend`, which y does not have. rewrite_rules.c */
+/* For rules about a sum a + y of gradients, where y's operand number `addend` is absent. Replaces
+ * the sum by y's op with a as that operand. False: the rule does not apply, or wf_replace failed.
+ * rewrite_rules.c */
 bool wf_fuse_addend(wf_rewrite *r, const wf_tensor *sum, const wf_tensor *y, int addend);
 
 #endif

@@ -41,7 +41,7 @@ WF_API wf_tensor *wf_expand(wf_tensor *x, int ndim, const int64_t *dims);
 WF_API wf_tensor *wf_pad(wf_tensor *x, int axis, int64_t before, int64_t after, double value);
 /* the n tensors x joined one after the other along the axis; their other axes must be equal */
 WF_API wf_tensor *wf_concat(wf_tensor *const *x, int n, int axis);
-/* along a new axis of the result */
+/* the n tensors x, all of one shape, joined along a new axis: axis number `axis` of the result */
 WF_API wf_tensor *wf_stack(wf_tensor *const *x, int n, int axis);
 /* Cut x along the axis into n consecutive parts of these sizes, stored in `parts`. Elements after
  * the last part are dropped. */

@@ -11,30 +11,31 @@ extern "C" {
 
 /* ---- training: dropout.c, cross_entropy.c, update/ ------------------------------------------- */
 /* Inverted dropout; the identity outside training plans. The dropped elements depend on the graph's
- * seed, on the step and micro-batch (wf_random_step), and on the site. A site is the scope and the
- * name `site`; if that is NULL, a number counted in the scope. The same site in the same scope
- * drops the same elements. */
+ * seed, on the step and micro-batch (wf_random_step), and on the site: the graph's current scope
+ * together with the name `site`. If `site` is NULL, a number counted in the scope stands for the
+ * name. Dropouts with the same site drop the same elements. */
 WF_API wf_tensor *wf_dropout(wf_tensor *x, double rate, const char *site);
 typedef struct wf_cross_entropy_result {
     wf_tensor *loss;  /* sum of the smoothed loss over the counted rows, shape [] */
     wf_tensor *nll;   /* sum of -log p[label], shape [] */
     wf_tensor *count; /* counted rows, real, shape [] */
 } wf_cross_entropy_result;
-/* logits [...,V], labels [...] i32; rows with label ignore_index are not counted. smoothing is
- * PyTorch's label_smoothing. */
+/* logits [...,V], labels [...] i32; rows with label ignore_index are not counted. Any other label
+ * outside 0..V-1 fails the run. smoothing is PyTorch's label_smoothing. */
 WF_API wf_cross_entropy_result wf_cross_entropy(wf_tensor *logits, wf_tensor *labels,
                                                 double smoothing, int32_t ignore_index);
 /* the classes are on this axis: with axis 1, logits [B,V,...] and labels [B,...] as in PyTorch */
 WF_API wf_cross_entropy_result wf_cross_entropy_over(wf_tensor *logits, wf_tensor *labels, int axis,
                                                      double smoothing, int32_t ignore_index);
-/* KV cache (cache.c): in a plan without a state the result is x; with a state it has the rows of
- * all runs so far along the axis, [..., P + n, ...]. If only the shape of the result is used, as by
- * wf_key_mask, no rows are stored. */
+/* KV cache (cache.c). In a plan without a state the result is x. With a state it has, along the
+ * axis, the P rows of earlier runs and then the n rows of x: [..., P + n, ...]. No rows are stored
+ * if other ops use only the shape of the result, as wf_key_mask does. */
 WF_API wf_tensor *wf_cache(wf_tensor *x, int axis);
-/* x itself; a NaN or Inf in it fails the run, with `what` in the message */
+/* x itself; a NaN or an infinity in x fails the run, with `what` in the message */
 WF_API wf_tensor *wf_check_finite(wf_tensor *x, const char *what);
-/* Updates. A plan performs the updates among its fetches, after all other readers of their leaves.
- * A run that fails performs none. An update has no value. */
+/* Updates write a leaf, which is a parameter or a buffer. They have no value. A plan performs an
+ * update if it is fetched, after all other readers of its leaf. If a value cannot be computed, the
+ * run performs no update. An update whose scale or rates are not finite fails before it writes. */
 /* leaf = value, which may be another leaf: a plan that fetches such updates copies parameters, for
  * example into a target network */
 WF_API wf_tensor *wf_assign(wf_tensor *leaf, wf_tensor *value);
@@ -50,7 +51,7 @@ WF_API wf_tensor *wf_sgd_step(wf_tensor *param, wf_tensor *momentum_buffer, wf_t
                               wf_tensor *scale, wf_tensor *rates, const wf_sgd_options *options);
 /* rates: real [3] = { learning rate, 1 / (1 - beta1^t), 1 / (1 - beta2^t) }, computed in double by
  * the caller and fed. decoupled: weight decay as in AdamW; otherwise it is added to the gradient,
- * as in Adam. */
+ * as in Adam. options NULL: betas 0.9 and 0.999, eps 1e-8, no decay */
 typedef struct wf_adam_options {
     double beta1, beta2, eps, weight_decay;
     bool decoupled;
@@ -77,10 +78,10 @@ WF_API wf_tensor *wf_lion_step(wf_tensor *param, wf_tensor *m, wf_tensor *grad, 
                                wf_tensor *rates, const wf_lion_options *options);
 
 /* ---- gradient check: check_gradients.c ------------------------------------------------------- */
-/* Compares the gradient of `loss` (which depends on no input, in an f64 graph) with finite
- * differences (a five-point stencil) for every element of the parameters wrt. Returns the largest
- * |a - n| / max(|a|, |n|, 1e-3), not counting the rounding of the loss. NaN with message[256]: a
- * value was not finite, a run failed, or the loss is too large for differences to show an error. */
+/* Compares the gradient a of `loss` with finite differences d (a five-point stencil), for every
+ * element of the parameters wrt. The graph must be f64, and the loss depend on no input. Returns
+ * the largest |a - d| / max(|a|, |d|, 1e-3), not counting the rounding of the loss. message[256]
+ * (may be NULL) names that element. NaN: the check failed, for the reason in message. */
 WF_API double wf_check_gradients(wf_graph *g, wf_tensor *loss, wf_tensor *const *wrt, int n,
                                  char *message);
 

@@ -22,11 +22,12 @@ typedef struct attention_attrs {
 
 /* The shape rule for operands q, k, v and mask. */
 bool wf_attention_fits(wf_call *c);
-bool wf_attention_plan(wf_call *c, void *plan); /* scratch for the kernels */
+/* Sets how much scratch memory the kernels need. Always true. */
+bool wf_attention_plan(wf_call *c, void *plan);
 /* Set v to the shape [B, H, rows, width], with B, H and rows from `rows`, and the layout [B, rows,
  * H, width], in which heads can be merged without a copy. */
 void wf_attention_view(wf_view *v, wf_dtype type, const wf_view *rows, int64_t width);
-/* [B, H, 2, T], laid out as [H, 2, B, T] */
+/* Set v to the shape of the stats, [B, H, 2, T], and the layout [H, 2, B, T]. */
 void wf_attention_stats_view(wf_view *v, wf_dtype type, const wf_view *q);
 
 /* A head with the fields set that are equal for all heads. */
@@ -35,8 +36,8 @@ wf_attention_head wf_attention_head_of(const wf_call *c);
 typedef struct attention_place {
     int64_t batch, head;
 } attention_place;
-/* Set h's pointers to q, k, v and mask of head number `head` = b * H + h. The caller sets the
- * rest. */
+/* Sets in h the matrices q, k, v and mask of head number `head` = b * H + i, and the number of its
+ * first weight in the dropout stream. Returns b and i. The caller sets the other matrices. */
 attention_place wf_attention_at(const wf_call *c, wf_attention_head *h, int64_t head);
 /* The head's part of an operand or result [B, H, rows, columns]. */
 wf_matrix wf_attention_matrix(const wf_view *x, attention_place at);

@@ -27,7 +27,7 @@ typedef struct table_attrs {
     double factor, low, high, original;
 } table_attrs;
 
-/* False after wf_fail. */
+/* True if the scaling exists and its numbers are in range; otherwise false, after wf_fail. */
 static bool scaling_ok(wf_call *c) {
     const table_attrs *a = c->attrs;
     if (a->scaling == WF_ROTARY_PLAIN) return true;
@@ -107,7 +107,7 @@ static void put_row(const wf_view *y, int64_t at, int64_t pairs, bool interleave
     }
 }
 
-/* In double. */
+/* Angles, sines and cosines are computed in double, and rounded to the type of the table. */
 static bool eval_rotary_table(const wf_call *c, int phase, int64_t task, void *scratch) {
     const table_attrs *a = c->attrs;
     const int32_t *ids = c->in[0].data;
@@ -299,9 +299,9 @@ static wf_tensor *partners(wf_tensor *x, bool interleaved) {
     return wf_reshape_like(wf_flip(wf_reshape(x, ndim + 1, dims), WF_AXIS(pair)), x);
 }
 
-/* y = x c + P x s, where P exchanges the elements of each pair, c are the cosines and s the sines;
- * its transpose is y = x c + P (x s). So dx is dy rotated by the transpose (or for the transpose,
- * by the table), dc = dy x, and ds = dy P x, or for the transpose x P dy. */
+/* y = (x c) + (P x) s, where P exchanges the elements of each pair, c are the cosines and s the
+ * sines. The transposed map (`back`) is y = x c + P (x s). So dx is dy rotated by the transposed
+ * map, or if `back` is set, by the map itself. dc = dy x; ds = dy (P x), or if `back` x (P dy). */
 static void grad_rotate(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
     rotate_attrs a = *(const rotate_attrs *)y->attrs;
     wf_tensor *x = y->in[0], *shares[2];

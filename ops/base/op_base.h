@@ -19,7 +19,8 @@ enum { WF_ROW_COST = 64 }; /* the overhead of processing a row, expressed as a n
 
 void wf_put_all(const wf_view *v, int64_t from, int64_t to, double value); /* elements [from, to) */
 
-/* Result k of the node whose result 0 is y. If y is the tensor of a failed call, it is returned. */
+/* Result k of the node whose result 0 is y. If recording the node failed, y has no op, and y itself
+ * is returned. */
 static inline wf_tensor *wf_result(wf_tensor *y, int k) {
     return y->op ? y + k : y;
 }

@@ -22,7 +22,7 @@ bool wf_axes_fit(uint32_t axes, int ndim, const char *what, char text[WF_AXES_TE
  * Returns text. */
 enum { WF_AXIS_TEXT = 80 };
 const char *wf_axis_text(int axis, char text[WF_AXIS_TEXT]);
-/* fails the call, because x has no such axis */
+/* Fails the call, because x has no such axis. Returns false. */
 bool wf_no_axis(wf_call *c, const wf_view *x, int axis);
 /* a shape rule: out[0] is real and has the shape of operand 0 */
 bool wf_same_as_operand(wf_call *c);

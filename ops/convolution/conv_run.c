@@ -20,7 +20,7 @@ typedef struct conv_run {
     int64_t results;
     /* distance in w from one source channel to the next, and from one target channel to the next */
     int64_t w_source, w_target;
-    int64_t units, together; /* units of a task */
+    int64_t units, together; /* number of units of work; most units of a task */
     /* bytes of a unit's planes; bytes of the taps' places, which the packed weights follow in the
      * work memory */
     size_t planes, packed;

@@ -73,7 +73,8 @@ static void *sums_of(const weight_run *r, const wf_call *c, int64_t part, int64_
     return wf_at(&work, (group * r->layout.taps + channel * r->kernel) * r->lanes);
 }
 
-/* The channels [from, from + n) of x that block `block` of `blocks` has. */
+/* Sets *from to the first channel of x that block `block` of `blocks` has, and returns how many it
+ * has. A block after the last channel has 0 or fewer. */
 static int64_t channels_of(const weight_run *r, int64_t block, int64_t blocks, int64_t *from) {
     int64_t sources = r->layout.sources, size = (sources + blocks - 1) / blocks;
     *from = block * size;

@@ -35,7 +35,7 @@ bool wf_conv_options_fit(wf_call *c, const conv *a) {
            wf_fail(c, "%lld groups, not from 1 to 2^31 - 1", (long long)a->groups);
 }
 
-/* d (K - 1) + 1 */
+/* Sets *reach to d (K - 1) + 1, the elements that a kernel spans. False: too large, or K < 1. */
 static bool reach_of(const conv *a, int axis, int64_t kernel, int64_t *reach) {
     return kernel >= 1 && wf_mul_size(kernel - 1, a->dilation[axis], reach) &&
            ++*reach <= INT32_MAX;
@@ -82,7 +82,7 @@ static void set_images(wf_view *y, const wf_view *like, int64_t channels, const 
     wf_set_shape(y, like->dtype, 4, (int64_t[]){ like->shape[0], channels, size[0], size[1] });
 }
 
-/* ---- in PyTorch's words ---------------------------------------------------------------------- */
+/* ---- the options, which are PyTorch's -------------------------------------------------------- */
 
 static int64_t or_one(int64_t value) {
     return value ? value : 1;
@@ -136,7 +136,7 @@ static wf_tensor *sum_of_channels(wf_tensor *dy) {
     return wf_sum(dy, WF_AXIS(0) | WF_AXIS(2) | WF_AXIS(3), false);
 }
 
-/* ---- the same from windows ------------------------------------------------------------------- */
+/* ---- parts of the decompositions, which use windows ------------------------------------------ */
 
 static wf_tensor *padded(wf_tensor *x, const conv *a) {
     for (int i = 0; i < 2; i++)

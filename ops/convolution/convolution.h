@@ -32,10 +32,10 @@ typedef struct conv_side { /* along one axis */
 typedef struct conv_layout {
     conv_side side[2];
     int64_t images, groups, sources, targets; /* channels of a group */
-    /* taps of a target channel, sources K_h K_w: no fewer than the terms of all phases */
+    /* taps of a target channel: sources * K_h * K_w. All phases together have at most as many */
     int64_t taps;
     wf_planes planes;      /* planes of one channel for one chunk of rows */
-    int64_t channel;       /* elements of its planes */
+    int64_t channel;       /* elements of all planes of a channel */
     int64_t chunk, chunks; /* rows of each phase in a chunk; number of chunks in an image */
     wf_dtype type;
 } conv_layout;
@@ -50,20 +50,22 @@ void wf_conv_offsets(const conv_layout *l, int64_t *offset);
 /* True if tap k belongs to phase r. *e becomes the e of this tap, minus the smallest e. */
 bool wf_conv_tap(const conv_side *side, int64_t r, int64_t k, int64_t *e);
 int64_t wf_conv_taps(const conv_side *side, int64_t r); /* number of taps of phase r */
-int64_t wf_conv_phases(const conv_side *side);          /* phases that have results */
+int64_t wf_conv_phases(const conv_side *side);          /* how many have results */
 /* Make the planes of n channels of an image, from `channel` on, for the rows of a chunk. */
 void wf_conv_fill(const conv_layout *l, const wf_view *x, int64_t image, int64_t channel, int64_t n,
                   int64_t chunk, void *planes);
-int64_t wf_conv_chunk(const conv_layout *l, int64_t chunk, int64_t *from); /* rows of a chunk */
+/* The number of rows of each phase in this chunk. *from becomes the first of them. */
+int64_t wf_conv_chunk(const conv_layout *l, int64_t chunk, int64_t *from);
 
-bool wf_conv_options_fit(wf_call *c, const conv *a); /* else fails the call */
+bool wf_conv_options_fit(wf_call *c, const conv *a); /* false after wf_fail: a bad option */
 /* The number of an option for the rows (i = 0) or the columns (i = 1). If number[1] is 0, number[0]
  * is for both. WF_NO_PADDING gives 0. */
 static inline int64_t wf_given(const int64_t number[2], int i) {
     int64_t n = i && !number[1] ? number[0] : number[i];
     return n == WF_NO_PADDING ? 0 : n;
 }
-/* The number of results along axis 0 or 1. Fails the call if there are none. */
+/* Sets *n to the number of results along the rows (axis 0) or the columns (axis 1). False after
+ * wf_fail: there are none, or a size is too large. */
 bool wf_conv_count(wf_call *c, const conv *a, int axis, int64_t size, int64_t kernel, int64_t *n);
 
 /* Write C that declares `convolution c` and sets its members, for the functions of

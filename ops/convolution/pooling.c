@@ -11,7 +11,7 @@
 #include "ops/base/shapes.h"
 #include "pooling.h"
 
-enum { LEAST_TASK = 1 << 15 }; /* elements of a task */
+enum { LEAST_TASK = 1 << 15 }; /* about the fewest elements of a task */
 
 /* ---- sizes ----------------------------------------------------------------------------------- */
 

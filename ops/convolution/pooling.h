@@ -14,7 +14,7 @@ typedef struct pool {
     bool ceil_mode;
 } pool;
 
-/* Their form in C. */
+/* Write the three ops of max_pool2d as C: pooling_emit.c. */
 bool wf_emit_max_pool2d(wf_emitter *e, const wf_call *c);
 bool wf_emit_max_pool2d_scatter(wf_emitter *e, const wf_call *c);
 bool wf_emit_max_pool2d_gather(wf_emitter *e, const wf_call *c);

@@ -169,8 +169,8 @@ static bool emit_fold(wf_emitter *e, const wf_call *c) {
     int64_t inner = 1, windows = c->in[0].shape[u->axis];
     for (int a = u->axis + 1; a < x->ndim; a++) inner *= x->shape[a];
     if (wf_view_count(x) == 0) return true;
-    /* A step that leaves the axis at once may be of any size, so larger ones become INT32_MAX,
-     * because the written C uses int. */
+    /* The written C uses int. A step or dilation above INT32_MAX becomes INT32_MAX, which also
+     * leaves the axis at once, so the windows are the same. */
     int64_t step = u->step < INT32_MAX ? u->step : INT32_MAX;
     int64_t dilation = u->dilation < INT32_MAX ? u->dilation : INT32_MAX;
     wf_emit_text(e, "for (int i = 0; i < %n; i++) {\ndouble sum = 0;\n", wf_view_count(x));

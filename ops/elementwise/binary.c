@@ -109,7 +109,7 @@ static wf_tensor *xlogy_by_factor(wf_tensor *a, wf_tensor *b, wf_tensor *dy) {
 #undef COMPARE
 #undef ROW
 
-/* ---- comparisons: 1 or 0, of reals or ids ---------------------------------------------------- */
+/* ---- comparisons: 1 or 0, of reals or i32 ---------------------------------------------------- */
 
 static bool shape_compare(wf_call *c) {
     if (!want_one_type(c) || !wf_broadcast_shapes(c, &c->in[0], &c->in[1], &c->out[0]))
@@ -118,7 +118,7 @@ static bool shape_compare(wf_call *c) {
     return true;
 }
 
-/* Convert n ids to doubles, which represent them exactly. */
+/* Convert n i32 numbers to doubles, which represent them exactly. */
 static void widen(int64_t n, const int32_t *x, int64_t step, double *y) {
     for (int64_t i = 0; i < n; i++) y[i] = x[i * step];
 }

@@ -12,7 +12,7 @@ static inline int32_t wf_wrap(uint32_t x) {
     return x <= INT32_MAX ? (int32_t)x : (int32_t)(x - 0x80000000u) + INT32_MIN;
 }
 
-/* -2^31 / -1 wraps, too. */
+/* floor(a / b) for b != 0; -2^31 / -1 wraps around. */
 static inline int32_t floor_divided(int32_t a, int32_t b) {
     int64_t quotient = (int64_t)a / b;
     return wf_wrap((uint32_t)(quotient - ((int64_t)a % b != 0 && (a < 0) != (b < 0))));
@@ -78,7 +78,7 @@ static loop_of_one *const loops_of_one[WF_UNARY_COUNT] = {
 #undef ENTIRE
 #undef INTEGER_UNARY
 
-/* ---- their text, for emitted files ----------------------------------------------------------- */
+/* ---- the values as text, for emitted files --------------------------------------------------- */
 
 #define INTEGER_UNARY(name, value)
 #define INTEGER(name, value) [WF_BINARY_##name] = #value,

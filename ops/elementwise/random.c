@@ -15,7 +15,7 @@
 #include "ops/base/walk.h"
 #include "ops/emit/loops.h"
 
-/* The op's attribute is the site. */
+/* The shape rule. The op's only attribute, a uint64_t, is a hash of the site and the op's name. */
 static bool shape_random(wf_call *c) {
     wf_set_shape(&c->out[0], wf_real(c->graph), c->in[0].ndim, c->in[0].shape);
     return true;

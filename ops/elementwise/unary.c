@@ -60,7 +60,7 @@ static wf_tensor *mish_slope(wf_tensor *x) {
     return wf_add(t, wf_mul(x, bend));
 }
 
-/* ---- the family ------------------------------------------------------------------------------ */
+/* ---- the ops of unary.inc -------------------------------------------------------------------- */
 
 /* The shape rule: the operand may be real, or i32 if the op has a row in integer.inc. */
 static bool shape_unary(wf_call *c, enum wf_unary f) {

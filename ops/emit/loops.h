@@ -11,7 +11,7 @@
  * written as in unary.inc and binary.inc: v_exp is exp_of, real is float. At most three operands.
  * False after wf_fail: for i32, or if a function is not there. */
 bool wf_emit_elements(wf_emitter *e, const wf_call *c, const char *value);
-/* Write such loops for operands and a result of any type, i32 too. */
+/* Like wf_emit_elements, but operands and result may be of any type, i32 too. */
 bool wf_emit_choice(wf_emitter *e, const wf_call *c, const char *value);
 /* Write loops in which the run fails if the condition is true for an element. */
 bool wf_emit_fails_if(wf_emitter *e, const wf_call *c, const char *condition);
@@ -30,7 +30,7 @@ void wf_emit_copy(wf_emitter *e, const wf_view *to, const wf_view *from, const c
 
 /* Write sums over rows in blocks of at most `grain` rows, as wf_task_range cuts them. Between these
  * two calls, write how row r adds to scratch[0, sums n). Each block begins with zeros, and is then
- * added to results of n elements: out1 if sums is 1, or out and out1 if it is 2. */
+ * added to results of n elements: to result 1 if sums is 1, to results 0 and 1 if it is 2. */
 void wf_emit_block_begin(wf_emitter *e, int64_t rows, int64_t grain, int64_t n, int sums);
 void wf_emit_block_end(wf_emitter *e, int64_t n, int sums);
 /* "static const int NAME[] = { 0, ... };": where the tasks of n elements begin, and the end.

@@ -16,7 +16,7 @@
 enum { WF_BLOCK_UNIT = 16 };
 
 typedef struct wf_blocks {
-    int64_t k, rows; /* at most */
+    int64_t k, rows; /* the most steps of k, and rows of A, in a block */
     /* the panel is small enough to stay in the first-level cache, so only A is loaded from further
      * away */
     bool streams_a;

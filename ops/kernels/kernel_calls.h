@@ -122,9 +122,9 @@ typedef struct wf_planes {
     double pad;
 } wf_planes;
 
-/* y[r, p] = start[r] + the sum over k of weights[k, r] x[offset[k] + p], for r < rows <=
- * conv_rows, p < positions; x can be read, and y written, up to a whole vector. start NULL:
- * zeros. */
+/* y[r, p] = start[r] + the sum over k of weights[k, r] x[offset[k] + p], for r < rows <= conv_rows
+ * and p < positions. start NULL: zeros. x and y must have room for positions rounded up to whole
+ * vectors, because the kernel computes all of these. */
 typedef struct wf_conv_tile {
     int64_t rows, positions, terms, y_row;
     const int64_t *offset;
@@ -141,8 +141,8 @@ typedef struct wf_conv_weights {
     void *dw;
 } wf_conv_weights;
 
-/* y[p] = the maximum over k < taps of x[offset[k] + p], and tap[p] that k; -1 if nothing is above
- * -inf. Read and written up to whole vectors. */
+/* y[p] = the maximum over k < taps of x[offset[k] + p], and tap[p] is the k of that maximum, or -1
+ * if nothing is above -inf. x, y and tap must have room for positions in whole vectors. */
 typedef struct wf_pool_tile {
     int64_t positions, taps;
     const int64_t *offset;

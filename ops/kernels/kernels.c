@@ -109,7 +109,7 @@ const wf_kernels_f64 *wf_f64(void) {
 
 /* The answer is kept, because asking the processor takes long in a virtual machine. */
 bool wf_has_dot(void) {
-    static atomic_int known; /* 0: not yet */
+    static atomic_int known; /* 0: not asked yet; 1: no; 2: yes */
     if (!atomic_load(&known)) atomic_store(&known, wf_f32()->has_dot() ? 2 : 1);
     return atomic_load(&known) == 2;
 }

@@ -235,7 +235,7 @@ const wf_op wf_op_batch_statistics = {
                                .flops = flops_batch_statistics },
 };
 
-/* ---- made of them ------------------------------------------------------------------------- */
+/* ---- composed of other ops: batch_norm, group_norm ---------------------------------------- */
 
 /* y * weight + bias for each channel. weight and bias may be NULL. */
 static wf_tensor *scale_and_shift(wf_tensor *y, wf_tensor *weight, wf_tensor *bias) {

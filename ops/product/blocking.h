@@ -29,12 +29,13 @@ typedef struct wf_product {
 } wf_product;
 
 /* Set the blocks of k and of the result, how a and b are read (in place, packed or copied), and the
- * scratch and work memory of the call. The caller has set m to b_col, count and pieces. */
+ * scratch and work memory of the call. The caller has set count, pieces, and all fields from m to
+ * b_col. */
 void wf_block_product(wf_product *p, wf_call *c);
 
-/* Set blocks for a right operand that is stored in panels; a block is whole panels. If the left
- * operand has few rows, the time is that of reading the panels from memory. rows: rows of a panel;
- * unit: bytes of an element. */
+/* Set blocks for a right operand that is stored in panels; a block is whole panels. The number of
+ * blocks depends on the bytes of the panels, because with few rows in the left operand the time is
+ * that of reading them from memory. rows: rows of a panel; unit: bytes of an element. */
 void wf_block_panels(wf_product *p, wf_dtype type, int64_t rows, size_t unit);
 
 /* Writes the product as C: matmul_emit.c. */

@@ -1,8 +1,8 @@
 /* ops/product/einsum.c - Einstein summation: "nqhd,nkhd->nhqk" names the axes of the operands and
  * of the result by letters. A letter that is not in the result is summed over. Without "->" the
- * result has the letters that occur once, in ASCII order. "..." stands for axes, which broadcast
- * as those of NumPy and come first in such a result. It is not an op: it is recorded as sums,
- * permutes, products and reshapes, and so is its gradient.
+ * result has the letters that occur once, in ASCII order. "..." stands for any number of axes. They
+ * broadcast as in NumPy, and come first in a result without "->". An einsum is not an op: it is
+ * recorded as sums, permutes, products and reshapes, and so is its gradient.
  *
  * Operands are multiplied in pairs, from left to right. In a pair there are four kinds of letters:
  * those in both operands and still needed (batch), in both and not needed (contracted), and those
@@ -29,7 +29,7 @@ typedef struct formula {
     wf_graph *g;
     const char *text;
     int n;
-    int dots; /* axes of "...", at most */
+    int dots; /* the most axes for which "..." stands in an operand */
     term terms[WF_MAX_OPERANDS];
     char result[MAX_LETTERS + 1];
 } formula;
@@ -245,7 +245,7 @@ static wf_tensor *merged(wf_tensor *x, int first, int n) {
     return wf_reshape(x, ndim, dims);
 }
 
-/* ---- a pair ---------------------------------------------------------------------------------- */
+/* ---- a pair of operands ---------------------------------------------------------------------- */
 
 typedef struct kinds {
     char batch[2 * WF_MAX_DIMS + 1], a[2 * WF_MAX_DIMS + 1], b[2 * WF_MAX_DIMS + 1],
@@ -301,7 +301,7 @@ static bool join(const formula *f, term *a, const term *b, const char *needed) {
     return true;
 }
 
-/* ---- the whole ------------------------------------------------------------------------------- */
+/* ---- the whole formula ----------------------------------------------------------------------- */
 
 /* Collects the letters of the result, and of the operands from `from` on except operand `but`. */
 static void needed_letters(const formula *f, int from, int but, char *needed) {

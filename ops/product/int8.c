@@ -8,7 +8,7 @@
 
 #include "ops/base/op_base.h"
 
-/* About the most elements that a task rounds: the few rows of a decoder need no second thread. */
+/* About how many elements a task rounds. The few rows of a decoder are then mostly one task. */
 #define LEAST_ROUNDED (1 << 14)
 
 void wf_int8_prepare(wf_int8_plan *p, wf_call *c) {

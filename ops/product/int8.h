@@ -1,4 +1,4 @@
-/* ops/product/int8.h - the product with a weight in int8 panels, which matmul.c divides into tasks.
+/* ops/product/int8.h - the product with a weight in int8 panels; matmul.c divides it into tasks.
  * Not installed. */
 #ifndef WEFT_OPS_PRODUCT_INT8_H
 #define WEFT_OPS_PRODUCT_INT8_H
@@ -12,7 +12,7 @@ typedef struct wf_int8_plan {
     wf_walk batch;
     int64_t count, m, n, k, a_row, a_col;
     int64_t group;
-    bool with_dot;
+    bool with_dot; /* kernels use VNNI */
 } wf_int8_plan;
 
 /* Computes group and with_dot from the other fields, and sets in the call how much work and scratch

@@ -22,7 +22,7 @@ enum { ADDEND = 2 }; /* operands: a, b, addend */
 
 typedef struct gemm_attrs {
     unsigned transposed; /* bits WF_TRANSPOSE_A and WF_TRANSPOSE_B */
-    /* the product is the gradient of a matrix b, so that k is a sum over rows */
+    /* the product is the gradient of a matrix b: k counts the rows of a, and may be divided */
     bool gradient;
 } gemm_attrs;
 
@@ -70,7 +70,7 @@ static bool addend_fits(wf_call *c) {
 
 /* ---- shapes ---------------------------------------------------------------------------------- */
 
-/* True if k may be divided, if it is long enough. */
+/* True if k may be divided into pieces, provided that k is long enough (pieces_of). */
 static bool divides_k(const gemm_attrs *attrs, int64_t m, int64_t n) {
     return attrs->gradient && attrs->transposed == WF_TRANSPOSE_A && m <= SMALL_WEIGHT &&
            n <= SMALL_WEIGHT && m * n <= SMALL_WEIGHT;
@@ -127,7 +127,7 @@ static void plan_int8(wf_product *p, wf_call *c) {
     wf_int8_prepare(&p->int8, c);
 }
 
-/* An empty result has no products. */
+/* Fills the plan. If the result is empty, the plan has no products (count 0). */
 static bool plan_matmul(wf_call *c, void *plan) {
     wf_product *p = plan;
     const gemm_attrs *attrs = c->attrs;

@@ -8,7 +8,7 @@
  * reduce.c. */
 extern const wf_kernel wf_sum_kernel;
 
-/* wf_max with keepdim, which gives -inf for no elements. */
+/* wf_max with keepdim. Without elements it gives -inf, where wf_max fails. */
 wf_tensor *wf_max_or_least(wf_tensor *x, uint32_t axes);
 
 /* x with the axes that are not in `axes` first, and then those in `axes` merged into one. *kept

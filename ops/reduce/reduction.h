@@ -1,5 +1,8 @@
 /* ops/reduce/reduction.h - how a sum, a maximum or a minimum over axes is computed: the plan that
- * reduce.c runs and reduce_emit.c writes as C. Not for other folders. */
+ * reduce.c runs and reduce_emit.c writes as C. Not for other folders.
+ *
+ * "Across": the last axis is reduced, and each result is folded over its own elements. "Down": it
+ * is not reduced, and whole rows are folded into a row of results. */
 #ifndef WEFT_OPS_REDUCE_REDUCTION_H
 #define WEFT_OPS_REDUCE_REDUCTION_H
 

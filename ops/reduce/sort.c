@@ -199,7 +199,8 @@ static void list_best(const row *r, int64_t k, uint64_t *item, uint64_t *key) {
         insert(r, i, item, key, k - 1);
 }
 
-/* Moves the items whose first digit is at most that of the k-th to `other`. Returns how many. */
+/* Copies the items whose first digit is at most that of the k-th best to `other`. Returns their
+ * number. */
 static int64_t select_best(const uint64_t *item, int64_t n, int64_t k, uint64_t *other) {
     uint32_t count[MOST_VALUES] = { 0 };
     uint64_t last = 0;

@@ -67,7 +67,8 @@ static void grad_concat(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint
         if (need >> i & 1) dx[i] = unconcat(dy[0], y->in, y->n_in, *axis, i);
 }
 
-/* Shapes: 1 to 32 tensors of one type, equal beside the axis -> the sum of their sizes along it.
+/* Shapes: 1 to 32 tensors of one type, equal along all other axes -> the sum of their sizes along
+ * the axis.
  * Limits: A node has at most 32 operands; wf_concat records several nodes for more than 31. */
 const wf_op wf_op_concat = {
     .name = "concat",

@@ -193,7 +193,7 @@ wf_tensor *wf_gather(wf_tensor *x, int axis, wf_tensor *ids) {
     return wf_record(&wf_op_gather, 2, (wf_tensor *[]){ x, ids }, &axis);
 }
 
-/* ---- made of it: index_select, one_hot ------------------------------------------------------- */
+/* ---- composed of other ops: index_select, one_hot -------------------------------------------- */
 
 wf_tensor *wf_ids_of_axis(const char *op, wf_tensor *x, int axis, wf_tensor *ids) {
     int ndim = wf_rank(x), at = wf_axis(axis, ndim);

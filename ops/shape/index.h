@@ -18,14 +18,15 @@ void wf_ids_walk(wf_walk *w, const wf_view *picked, const wf_view *ids, const wf
  * the op. */
 wf_tensor *wf_ids_of_axis(const char *op, wf_tensor *x, int axis, wf_tensor *ids);
 
-/* Phase 0 of ops that add to zeros or to an addend: a task writes its part of these. */
+/* Phase 0 of ops that add to an addend, or to zeros if that operand is absent: a task copies its
+ * part of the addend to the result, or writes zeros there. */
 void wf_addend_or_zeros(const wf_call *c, int operand, int64_t task);
 
 /* Zeros like x with src added where ids point along the axis. It is the gradient of gather and
  * sort. */
 wf_tensor *wf_scatter_like(wf_tensor *x, int axis, wf_tensor *ids, wf_tensor *src);
 
-/* Rows of this width in a task. */
+/* The number of rows of this width in a task. */
 static inline int64_t row_grain(int64_t width) {
     return width ? (WF_GRAIN + width - 1) / width : WF_GRAIN;
 }

@@ -1,6 +1,6 @@
 /* ops/shape/resize.c - resizes an axis: y_i = sum over taps of w_ik x_j(i,k), where j and w depend
- * on the sizes alone. Images are resized axis after axis: bilinear and bicubic weights are
- * products.
+ * on the sizes and the options alone. Images are resized axis after axis, because bilinear and
+ * bicubic weights are products.
  *
  * Element i lies at u = i (n - 1) / (m - 1) of the operand's axis if corners are aligned, else at
  * (i + 1/2) n / m - 1/2; n elements become m. With a scale s, 1 / s stands for n / m. Nearest: the
@@ -284,8 +284,7 @@ static void grad_resize(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint
 }
 
 /* Shapes: x real -> as x, with the new size along the axis.
- * Limits: The axis has elements, and the new size is 1 or more. Nothing is smoothed before it is
- * made smaller. */
+ * Limits: The axis has elements, and the new size is 1 or more. There is no antialiasing. */
 const wf_op wf_op_resize = {
     .name = "resize",
     .family = "shape",

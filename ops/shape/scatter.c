@@ -435,7 +435,7 @@ wf_tensor *wf_scatter(wf_tensor *x, int axis, wf_tensor *ids, wf_tensor *src) {
     return onto(&wf_op_scatter, x, axis, ids, src);
 }
 
-/* ---- made of them: index_add, index_copy ----------------------------------------------------- */
+/* ---- composed of other ops: index_add, index_copy -------------------------------------------- */
 
 wf_tensor *wf_index_add(wf_tensor *x, int axis, wf_tensor *ids, wf_tensor *src) {
     WF_COMPOSE("index_add", x, ids, src);

@@ -35,7 +35,7 @@ static bool emit_size_of(wf_emitter *e, const wf_call *c) {
 }
 
 /* Shapes: like of any shape -> i32 [].
- * Limits: The size is that which the run has bound. */
+ * Limits: The size is the one bound for the run, which may differ from the recorded one. */
 const wf_op wf_op_size_of = {
     .name = "size_of",
     .family = "constant",
@@ -143,8 +143,8 @@ static bool emit_inverse_count(wf_emitter *e, const wf_call *c) {
 }
 
 /* Shapes: like of any shape -> real [].
- * Limits: A number of elements not above the correction gives an infinity; the sizes are those that
- * the run has bound. */
+ * Limits: A number of elements not above the correction gives an infinity. The sizes are those
+ * bound for the run. */
 const wf_op wf_op_inverse_count = {
     .name = "inverse_count",
     .family = "constant",

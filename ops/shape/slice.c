@@ -115,8 +115,8 @@ static int64_t view_slice(wf_call *c) {
 }
 
 /* x may be in panels if the slice takes whole panels of a matrix's rows. The panels of the widest
- * instruction set count, because the processor must not decide which weights are kept in bf16 or
- * int8. */
+ * instruction set count, because which weights are kept in bf16 or int8 must not depend on
+ * the processor. */
 static uint32_t panels_slice(const wf_call *c) {
     const slice *s = c->attrs;
     const wf_view *x = &c->in[0], *y = &c->out[0];
@@ -378,7 +378,8 @@ static bool shape_pad(wf_call *c) {
  * cache until the steps after x are written, too. */
 enum { AT_ONCE = 16 << 10 };
 
-/* The end of the elements from v->from on that are written at once: that of whole short rows. */
+/* The end of the elements that are written at once, from v->from on: as many whole rows as fit into
+ * AT_ONCE bytes, or for long rows everything up to `end`. */
 static int64_t end_of_some(const wf_target *v, int64_t end) {
     int64_t some = AT_ONCE / (int64_t)wf_dtype_size(v->out->dtype);
     if (v->row > some / 2) return end;

@@ -83,8 +83,8 @@ wf_tensor *wf_mel_filters(wf_graph *g, const wf_mel_options *o) {
 /* ---- features -------------------------------------------------------------------------------- */
 
 /* Mel powers of frames of 25 ms, 10 ms apart, without the last frame. y is the log10 of each power,
- * but of 1e-10 for smaller ones. Then every y below the largest y of the signal minus 8 is raised
- * to that. The result is y / 4 + 1. */
+ * where powers below 1e-10 count as 1e-10. Then y is raised to at least the largest y of the
+ * signal minus 8. The result is y / 4 + 1. */
 wf_tensor *wf_log_mel_spectrogram(wf_tensor *x, int64_t n_mels) {
     const wf_stft_options stft = { .n_fft = 400, .hop_length = 160, .center = true };
     const wf_mel_options mel = { .sample_rate = 16000, .n_fft = 400, .n_mels = n_mels };

@@ -139,7 +139,8 @@ static bool plan_accumulate(wf_call *c, void *plan) {
     return true;
 }
 
-/* Adds the nearest sum first: (... + (sums[depth - 2] + (sums[depth - 1] + value))). */
+/* Adds the sums from the top of the stack down: ... + (sums[depth - 2] + (sums[depth - 1] +
+ * value)). */
 static void add_from_top(const wf_call *c, int64_t depth, int64_t added, int64_t from, int64_t to,
                          void *sum) {
     const wf_view *sums = &c->in[0], *value = &c->in[1];

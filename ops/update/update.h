@@ -14,7 +14,7 @@ extern const char wf_no_update_value[]; /* why an update has no gradient */
 
 /* ---- update.c: parts of shape rules; each is false after wf_fail ----------------------------- */
 
-/* sets the shape of the result, which has no elements: an update has no value */
+/* sets the shape of the result to no elements, because an update has no value */
 void wf_no_elements(wf_call *c);
 /* checks that operand i, if it is there, has the type and shape of operand 0 */
 bool wf_fits_leaf(wf_call *c, int i, const char *what);
@@ -25,7 +25,7 @@ bool wf_is_finite(const wf_call *c, const char *what, double value);
 bool wf_is_beta(wf_call *c, const char *what, double beta); /* in [0, 1) */
 bool wf_is_eps(wf_call *c, double eps);                     /* above 0 */
 
-/* ---- and of kernels -------------------------------------------------------------------------- */
+/* ---- update.c: parts of kernels -------------------------------------------------------------- */
 
 int64_t wf_update_tasks(const wf_call *c, int phase);
 /* True if the scale (operand i) and the first n of the rates (the next operand) are finite. Every
