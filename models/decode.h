@@ -33,9 +33,9 @@ WF_API const char *wf_decoder_error(const wf_decoder *d);
  * 1 if n is 0. n includes the end token, if there is one. */
 typedef enum { WF_PENALTY_NONE, WF_PENALTY_GNMT, WF_PENALTY_AVERAGE } wf_length_penalty;
 
-/* When the beam search of a sentence ends at the latest. Each rule also ends it as soon as no live
- * hypothesis can become one of the nbest at any length, which changes no output; but not with
- * decay or a repetition_penalty below 1, which may raise a total.
+/* When the beam search of a sentence ends at the latest. It ends earlier, without a change of
+ * output, if no live hypothesis can become one of the nbest at any length. Decay or a
+ * repetition_penalty below 1 may raise totals, and then there is no such early end.
  *   WF_STOP_FULL     when `beam` hypotheses have ended, even if a live one may become better, as in
  *                    fairseq; Hugging Face: early_stopping=True
  *   WF_STOP_PRESENT  when `beam` have ended, and no live one at its present length scores more than
@@ -79,14 +79,13 @@ typedef struct wf_search_step {
     /* [n_live] log(sum exp(logits)) of the whole row. With a shortlist, log_prob is computed with
      * the sum over the sentence's candidates instead, and is higher */
     const double *normaliser;
-    /* at most 3 beam continuations, best total first: those that go on or end, then worse ones. A
-     * sample has one for each draw, in their order */
+    /* at most 3 beam continuations, best total first; a sample has one for each draw, in order */
     int n;
     const wf_continuation *continuations;
 } wf_search_step;
 
 typedef struct wf_decode_options {
-    /* hypotheses kept at every step, 1..1024; 1: greedy search */
+    /* hypotheses kept at every step, 1..1024; 1: greedy search. b * beam is at most 2^20 */
     int beam;
     wf_length_penalty penalty;
     /* alpha of the length penalty, 0..10 */
@@ -117,11 +116,11 @@ typedef struct wf_decode_options {
     const wf_shortlist *shortlist;
     /* Rules of transformers. They look at all tokens that the decoder has read: the start, a
      * prompt, the output. Greedy search and sampling apply them to logits. A beam of two or more
-     * applies them to log-probabilities, of which it adds up the changed values. */
+     * applies them to log-probabilities, and its totals are sums of the changed values. */
     /* no sequence of this many tokens occurs twice; 0: no such rule */
     int no_repeat_ngram;
-    /* 1e-3..1e3. The score of a token that has occurred is multiplied by this if it is below 0, and
-     * else divided by it; 1: no such rule */
+    /* 1e-3..1e3. If a token has occurred, its score is multiplied by this number if the score is
+     * below 0, else divided by the number; 1: no such rule */
     double repetition_penalty;
     /* When an output has n tokens more than decay_start, |x| (decay^n - 1) is added to the end
      * token's score x: exponential_decay_length_penalty */
@@ -140,13 +139,13 @@ typedef struct wf_decode_options {
     /* seed of the random numbers. Each depends on the seed, the sentence's index, the step and the
      * number of the draw */
     uint64_t seed;
-    /* Called with every token as it is chosen, step by step, if each sentence has one hypothesis
-     * (beam 1, or one draw). sentence: its index in the batch. If it returns false, wf_decode stops
-     * and fails. NULL: no calls. */
+    /* If each sentence has one hypothesis (beam 1, or one draw), called for every token as soon as
+     * it is chosen. sentence: its index in the batch. If it returns false, wf_decode stops and
+     * fails. NULL: no calls. */
     bool (*heard)(void *listener, int sentence, int32_t token);
     void *listener;
-    /* Called for every sentence in every step, after the decision; made for pictures. It cannot
-     * change a result. If it returns false, wf_decode stops and fails. NULL: no calls. */
+    /* Called for every sentence in every step, after the decision, for drawings. It cannot change a
+     * result. If it returns false, wf_decode stops and fails. NULL: no calls. */
     bool (*watched)(void *listener, const wf_search_step *step);
 } wf_decode_options;
 /* Greedy search with max_len_a 1 and max_len_b 10. The rules are off, and temperature is 1. */
@@ -187,9 +186,10 @@ WF_API bool wf_decode_greedy(wf_decoder *d, int b, int s, const int32_t *src,
                              const int32_t *src_length, int max_new, int32_t *out,
                              int32_t *out_length);
 
-/* Forced scoring of given outputs: tgt [b,t], right-padded, without start and end. tgt_length [b]
- * is from 0 to t and at most wf_model_room. log_probs [b,t+1] receives the value of each token and
- * of the end, then 0. totals [b] receives their sums. Either may be NULL. */
+/* Score given outputs tgt [b,t], right-padded, without start and end; t is below the model's
+ * max_len. tgt_length [b] is from 0 to t and at most wf_model_room. log_probs [b,t+1] receives the
+ * log-probabilities of the tokens and of the end, then 0. totals [b] receives their sums. Either
+ * may be NULL. */
 WF_API bool wf_score(wf_decoder *d, int b, int s, const int32_t *src, const int32_t *src_length,
                      int t, const int32_t *tgt, const int32_t *tgt_length, double *log_probs,
                      double *totals);

@@ -1,9 +1,9 @@
 /* weft/models/encoder.h - an encoder-only Transformer as one graph, in the form of BERT (Devlin et
  * al. 2018): each token sees the whole line. It makes no text, but vectors.
  *
- * Pooling makes one vector of a line, such as the mean of its tokens' vectors or the first of them.
- * A linear layer and a division by the vector's length may follow (Reimers & Gurevych 2019). So
- * lines of one meaning can be found by the angle between their vectors.
+ * Pooling makes the vector of a line from those of its tokens: their mean, or the first one, for
+ * instance. A linear layer and a division by the vector's length may follow (Reimers & Gurevych
+ * 2019). So lines of one meaning can be found by the angle between their vectors.
  *
  *     wf_plan *p = wf_encoder_plan(m, NULL);
  *     if (!wf_encoder_run(m, p, B, S, ids, lengths, vectors)) puts(wf_plan_error(p));
@@ -108,7 +108,7 @@ WF_API wf_model *wf_encoder_new(const wf_encoder_config *c, const wf_training_co
 /* The wf_encoder that m belongs to. NULL: m is of another kind, or NULL. */
 WF_API const wf_encoder *wf_encoder_of(const wf_model *m);
 
-/* A plan that makes vectors of lines. It fails if m is no encoder. */
+/* A plan that makes vectors of lines. If m is no encoder, wf_plan_ok of the plan is false. */
 WF_API wf_plan *wf_encoder_plan(wf_model *m, wf_pool *pool);
 /* Run such a plan on lines src [B,S], padded on the right, of the given lengths [B]: writes vectors
  * [B,E] in the model's real type. They do not depend on the other lines of the batch. For an empty

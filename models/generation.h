@@ -18,7 +18,7 @@ extern "C" {
 enum {
     WF_MOST_BANNED = 64,
     WF_MOST_FORCED = 8,
-    WF_GENERATION_META = 22, /* pairs */
+    WF_GENERATION_META = 22, /* most metadata pairs */
     WF_GENERATION_TEXT = 1024
 };
 

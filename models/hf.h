@@ -64,12 +64,12 @@ WF_API bool wf_hf_export(wf_hf *hf, const char *folder, const wf_hf_writer *to, 
 
 /* Read adapter_config.json and adapter_model.safetensors of a folder, for the model in the file
  * `base`. Returns that model with these adapters (wf_adapters); its own weights are not loaded, and
- * wf_model_save saves the adapters alone. NULL with message: PEFT has options there that weft has
- * not, or a tensor belongs to no matrix of the model. */
+ * wf_model_save saves the adapters alone. NULL with message: the folder has options of PEFT that
+ * weft lacks, or a tensor belongs to no matrix of the model. */
 WF_API wf_model *wf_hf_import_adapters(const char *folder, const wf_file *base, char *message);
-/* Write the adapters of a model as such a folder, which PEFT opens beside the folder that
- * wf_hf_export writes of the model. False with message: no family has such a model or such an
- * adapter, or a file cannot be written. */
+/* Write the adapters of a model in f32 as such a folder. PEFT needs it and the folder that
+ * wf_hf_export writes of the model. False with message: m has no adapters, no family has such a
+ * model or such an adapter, or a file cannot be written. */
 WF_API bool wf_hf_export_adapters(const wf_model *m, const char *folder, const wf_hf_writer *to,
                                   char *message);
 

@@ -13,7 +13,8 @@
  *
  * No graph and no model is needed. Every function accepts NULL as the tokenizer, and then fails or
  * returns nothing. Every `message` has room for 256 bytes, or is NULL. Only one thread at a time
- * may use a tokenizer, because it remembers words. text.h has tokenizers that are learned here. */
+ * may use a tokenizer, because encoding caches words. text.h has tokenizers that are learned
+ * here. */
 #ifndef WEFT_MODELS_JSON_TOKENIZER_H
 #define WEFT_MODELS_JSON_TOKENIZER_H
 
@@ -49,11 +50,11 @@ WF_API int64_t wf_json_tokenizer_size(const wf_json_tokenizer *t);
  * no such id. */
 WF_API const char *wf_json_tokenizer_piece(const wf_json_tokenizer *t, int32_t id);
 
-/* Convert a text to tokens, or two, such as a question and an answer; second NULL: there is one.
- * Offsets of tokens are those in their own text. special: put special tokens around them, as the
- * file says. The first `capacity` tokens are written; returns how many there are. -1 with message:
- * a text is not UTF-8, a character is unknown and the file has no token for that, an expression of
- * the file takes too long for a text, or out of memory. */
+/* Convert a text to tokens, or a pair of texts, such as a question and an answer; second NULL: one
+ * text. Offsets of tokens are those in their own text. special: put special tokens around them, as
+ * the file says. The first `capacity` tokens are written; returns how many there are. -1 with
+ * message: a text is not UTF-8, a character is unknown and the file has no token for that, a
+ * regular expression of the file takes too long for a text, or out of memory. */
 WF_API int64_t wf_json_tokenizer_encode(wf_json_tokenizer *t, const char *line, size_t bytes,
                                         const char *second, size_t second_bytes, bool special,
                                         wf_json_token *tokens, int64_t capacity, char *message);

@@ -94,8 +94,8 @@ typedef union wf_any_config {
 WF_MODEL_NAMES(WF_EXTERN_KIND)
 WF_READER_NAMES(WF_EXTERN_KIND)
 
-/* The kind with this name. name NULL: the kind of files that name none. NULL: there is no such
- * kind. */
+/* The kind with this name. If name is NULL, the kind of files that name none, wf_transformer_kind.
+ * The result is NULL if no kind has this name. */
 const wf_model_kind *wf_model_kind_of(const char *name);
 
 /* ---- limits of configurations: limits.c ------------------------------------------------------ */
@@ -120,8 +120,8 @@ bool wf_stack_ok(const wf_block_options *o, wf_positions positions, char *messag
 /* A zeroed model of `bytes` bytes, which begin with a wf_model, with room for n_memory memory
  * tensors. wf_model_free frees it. NULL with message: out of memory. */
 wf_model *wf_model_alloc(const wf_model_kind *kind, size_t bytes, int n_memory, char *message);
-/* Add an attention map; the caller then records its weights into weights[i]. False: out of
- * memory. */
+/* Add an attention map; the caller then records the weights of layer i into weights[i]. False: out
+ * of memory. */
 bool wf_model_add_map(wf_model *m, const char *name, bool source_queries, bool source_keys,
                       int64_t layers);
 /* Make the model's graph, with the hooks that the training options ask for. */
@@ -129,9 +129,10 @@ void wf_model_begin_graph(wf_model *m, const wf_training_config *training, wf_dt
                           uint64_t seed);
 /* The options of the model's layers, with the dropout of training. */
 wf_block_options wf_model_block(const wf_model *m);
-/* Record the extent B, the number of rows of a batch. Returns its nominal size. */
+/* Declare the symbolic size B, the rows of a batch. Returns the number that means B in shapes. */
 int64_t wf_model_rows(wf_graph *g);
-/* Record the extents B, T and P, and the inputs tgt and labels. Returns B. */
+/* Declare the symbolic sizes B, T and P (the position), and the inputs tgt and labels. Returns
+ * B. */
 int64_t wf_model_inputs(wf_model *m);
 /* Record an embedding table of tokens. scaled: embeddings are multiplied by sqrt(dim). shared: the
  * output uses the table, too. */

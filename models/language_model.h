@@ -33,7 +33,7 @@ typedef struct wf_language_model_config {
     bool output_bias;
     double layer_norm_eps;
     wf_norm_kind norm; /* of all norms */
-    /* heads of keys and values, each shared by several heads; 0: num_heads */
+    /* number of heads of keys and values, which heads of queries share; 0: num_heads */
     int64_t num_kv_heads;
     bool gated;               /* feed-forward layers are gated: SwiGLU with WF_SILU */
     int32_t start_id, end_id; /* the token between source and target; the token after a target */

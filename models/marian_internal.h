@@ -21,8 +21,8 @@ typedef struct wf_marian_files {
  * model. */
 #define WF_MARIAN_SCALES "marian.scales"
 
-/* Read a model in f32, its tokenizers and its search. False with message. Free out by wf_hf_free in
- * either case. */
+/* Read a model in f32, its tokenizers and its decoding settings. False with message. Free out by
+ * wf_hf_free in either case. */
 bool wf_marian_import(const wf_marian_files *files, wf_hf *out, char *message);
 
 /* Load a model that was imported from an int8 file, to decode in Marian's own arithmetic: integer
@@ -53,7 +53,7 @@ void wf_marian_scales_free(wf_marian_scales *s);
 bool wf_marian_scales_add(wf_marian_scales *s, const wf_batch *pairs, const int32_t *tgt_length,
                           char *message);
 
-/* The bytes of a binary file, .intgemm.alphas.bin, malloc'ed: matrices in int8 beside these scales.
+/* The bytes of a binary file, .intgemm.alphas.bin, malloc'ed: matrices in int8, and these scales.
  * NULL with message. */
 void *wf_marian_export_int8(const wf_model *m, const wf_marian_scales *s, size_t *bytes,
                             char *message);

@@ -86,7 +86,7 @@ typedef struct wf_model_kind wf_model_kind;
 typedef struct wf_attention_map {
     /* "encoder_self", "decoder_self", "cross", or "self" if decoder-only */
     const char *name;
-    /* true: rows (columns) are tokens of src; false: they are tokens of tgt */
+    /* true: queries (keys) are tokens of src; false: they are tokens of tgt */
     bool source_queries, source_keys;
     int64_t layers;
     /* [layers] the weights of each layer, [B,H,queries,keys] */
@@ -122,8 +122,8 @@ typedef struct wf_model {
     wf_tensor *hidden;
     /* [B,T,V] */
     wf_tensor *logits, *log_probs;
-    /* The logits are `hidden` times the transpose of the matrix [V,D], plus the bias [V] or NULL.
-     * Both are NULL if the model has adapters or computes in Marian's arithmetic. */
+    /* The logits are hidden W^T + b, with W [V,D] and b [V] or NULL. Both are NULL if the model has
+     * adapters or computes in Marian's arithmetic. */
     wf_tensor *output_weight, *output_bias;
     /* [B,T]: log-probability of each label; 0 where it is not counted */
     wf_tensor *token_log_probs;
@@ -152,7 +152,7 @@ typedef struct wf_model {
  * input; both inputs, but not the output. */
 typedef enum { WF_TIE_NONE, WF_TIE_DECODER, WF_TIE_ALL, WF_TIE_INPUTS } wf_tie;
 
-/* Frees the model and its graph. */
+/* Frees the model and its graph. NULL is allowed. */
 WF_API void wf_model_free(wf_model *m);
 /* The number of elements of all parameters. */
 WF_API int64_t wf_model_parameter_count(const wf_model *m);
@@ -190,8 +190,8 @@ typedef enum {
     WF_PLAN_SCORE,    /* feeds pairs; fetches token_log_probs and logits */
     WF_PLAN_ATTENTION /* feeds pairs without labels; fetches the weights of all maps */
 } wf_model_use;
-/* A plan for pairs, which wf_model_feed feeds. pool NULL: one thread. It fails if there is no such
- * use. */
+/* A plan for pairs, which wf_model_feed feeds. pool NULL: one thread. If m is NULL or there is no
+ * such use, wf_plan_ok of the plan is false. */
 WF_API wf_plan *wf_model_plan(wf_model *m, wf_model_use use, wf_pool *pool);
 
 #ifdef __cplusplus

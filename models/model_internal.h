@@ -48,8 +48,8 @@ typedef struct wf_model_sizes {
     /* encoder-decoder: the form of Marian's models: zeros in place of the start token, no final
      * norms, and in pre-norm keys without a norm */
     bool marian;
-    /* encoder in the form of BERT: true if it predicts masked tokens; the number of classes of
-     * lines, 0 if it classifies none; the padding id */
+    /* encoder in the form of BERT. masked: it predicts masked tokens; classes: the number of
+     * classes of lines, 0 if it classifies none; pad_id: the padding */
     bool masked;
     int64_t classes;
     int32_t pad_id;
@@ -70,7 +70,7 @@ bool wf_model_sizes_ok(const wf_model_kind *kind, const wf_model_sizes *sizes, c
 wf_model *wf_model_new(const wf_model_kind *kind, const wf_model_sizes *sizes,
                        const wf_training_config *training, wf_dtype real, uint64_t seed,
                        char *message);
-/* Most tokens of a model whose positions are relative, which has no limit of its own. */
+/* Most tokens of a model with relative positions, because such positions set no limit. */
 enum { WF_RELATIVE_MAX_LEN = 1 << 14 };
 /* True if the sizes of a configuration fit each other. False with message[256]. */
 bool wf_transformer_check(const wf_transformer_config *c, char *message);
@@ -115,11 +115,11 @@ int64_t wf_model_begin(const wf_model *m, int64_t n);
 
 /* Encodes: feeds src and src_length; fetches the memory. Fails for a decoder-only model. */
 wf_plan *wf_model_encode_plan(wf_model *m, wf_pool *pool);
-/* Decodes a step: feeds the encoder's output, and tgt [B,n], whose first position is the size "P";
- * fetches logits. It runs with a state, which holds the caches. */
+/* Decodes a step: feeds the encoder's output, and tgt [B,n], whose first token has the bound
+ * position "P"; fetches logits. It runs with a state, which holds the caches. */
 wf_plan *wf_model_step_plan(wf_model *m, wf_pool *pool);
-/* Runs a prompt: like a step, but fetches hidden instead of logits. It uses the same state (KV
- * cache) as the steps. */
+/* Runs a prompt: like a step, but fetches the last layer's output (m->hidden) instead of logits. It
+ * uses the same state (KV cache) as the steps. */
 wf_plan *wf_model_prompt_plan(wf_model *m, wf_pool *pool);
 /* The bytes needed to decode b sentences of s tokens, with one row each, into outputs of at most n
  * tokens. 0: see wf_decoder_error. */
@@ -160,8 +160,8 @@ wf_model *wf_model_record(const wf_file *f, const wf_training_config *training, 
  * If the file has one in another type, loading rounds it. */
 bool wf_model_rounded(const wf_model *m, const wf_file *f);
 /* Load a model in f32 with matrices in the number format `format`, a wf_weight_format (choices.h);
- * -1: int8 if the file has them so, else f32. f32: the layout that matrices in f32 get. training
- * may be NULL. NULL with message[256]. */
+ * -1: int8 if the file has them so, else f32. The parameter f32 is the layout of matrices in f32.
+ * training may be NULL. NULL with message[256]. */
 wf_model *wf_model_load_packed(const wf_file *f, const wf_training_config *training, int format,
                                wf_layout f32, char *message);
 /* The second step of wf_model_load_packed: changes the layout of a recorded model's matrices before

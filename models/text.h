@@ -20,9 +20,9 @@
  * text_formats.h has tokenizers made by other software: SentencePiece, byte level, and
  * tokenizer.json.
  *
- * Files are not handled here: the caller reads and writes bytes. Neither are languages and
- * punctuation. Every `message` has room for 256 bytes, or is NULL. Only one thread at a time may
- * use a tokenizer, because encoding remembers words. */
+ * Files are not handled here: the caller reads and writes bytes. Nothing here depends on languages
+ * or punctuation. Every `message` has room for 256 bytes, or is NULL. Only one thread at a time may
+ * use a tokenizer, because encoding caches words. */
 #ifndef WEFT_MODELS_TEXT_H
 #define WEFT_MODELS_TEXT_H
 
@@ -61,13 +61,13 @@ typedef enum {
  * line is three characters, or an ordinary word. */
 enum { WF_PAD_ID, WF_UNK_ID, WF_START_ID, WF_END_ID, WF_SPECIAL_IDS };
 
-/* How to learn. */
+/* The options of wf_tokenizer_learn. */
 typedef struct wf_tokenizer_options {
     wf_token_kind kind;
     /* most ids, including the four special ones; 0: no limit */
     int64_t vocab_size;
-    /* words, characters: those that occur less often get no id, and are unknown. BPE: pairs that
-     * occur less often are not merged. Bytes are always known */
+    /* at least 1. Words, characters: those that occur less often get no id, and are unknown. BPE:
+     * pairs that occur less often are not merged. Bytes are always known */
     int64_t min_freq;
     /* BPE: most merges; 0: as many as vocab_size allows */
     int64_t merges;
@@ -84,15 +84,15 @@ WF_API wf_tokenizer_options wf_tokenizer_defaults(wf_token_kind kind);
  * failure. The line must stay valid until the next call. */
 typedef int (*wf_line_reader)(void *from, const char **line, size_t *bytes);
 
-/* Learn a tokenizer from all lines. NULL with message: a line is not UTF-8, there is no text, or
- * vocab_size is too small.
+/* Learn a tokenizer from all lines. NULL with message, for instance if a line is not UTF-8, there
+ * is no text, vocab_size is too small, or nothing occurs min_freq times.
  *
  * Words and characters get ids by falling frequency, ties by their bytes. In BPE each character
  * gets two ids, within a word and at its end. Then each merge adds the id of its result. The most
  * frequent pair is merged; of several, the greatest by (left, right) as bytes, with "</w>" after a
  * symbol that ends a word. This is the order of subword-nmt. A merge is skipped if its result would
- * end in a literal "</w>" within a word, or in a literal "@@" at its end, because files could not
- * distinguish these from the marks.
+ * end in a literal "</w>" within a word, or in a literal "@@" at a word's end: in files, these
+ * literals would look like the marks.
  *
  * Byte level is learned like byte-bpe, within GPT-2's chunks. Its first ids are BART's: <s> 0,
  * <pad> 1, </s> 2, <unk> 3. Encoded lines begin with <s>; an output starts and ends with </s>. */
@@ -112,23 +112,23 @@ WF_API int32_t wf_tokenizer_special(const wf_tokenizer *t, int which);
 
 /* The piece of an id. Special ones are "<pad>", "<unk>", "<s>", "</s>". Others are words or
  * characters; with BPE, "lo" at the end of a word and "hel@@" before more of it. For running text,
- * bytes are spelled as by GPT-2 ("Ġthe" begins with a space), and control characters by their
- * pictures. SentencePiece and byte level have the pieces of their files. NULL: there is no such
- * id. */
+ * bytes are spelled as by GPT-2 ("Ġthe" begins with a space), and control characters by Unicode's
+ * pictures of them. SentencePiece and byte level have the pieces of their files. NULL: there is no
+ * such id. */
 WF_API const char *wf_tokenizer_piece(const wf_tokenizer *t, int32_t id);
 
 /* Convert a line to ids, without start and end. The first `capacity` ids are written; returns how
  * many there are. -1 with message: not UTF-8, or out of memory. Each unknown word or character
- * (also with BPE) is WF_UNK_ID. So are pictures of control characters, in running text that is cut
- * into characters. SentencePiece adds the ids around a line, and gives one id for an unknown
- * sequence of any length. */
+ * (also with BPE) is WF_UNK_ID. With WF_TEXT_CHARACTERS, so are Unicode's pictures of control
+ * characters, such as U+2400. SentencePiece adds the ids around a line, and gives one id for an
+ * unknown sequence of any length. */
 WF_API int64_t wf_tokenizer_encode(wf_tokenizer *t, const char *line, size_t bytes, int32_t *ids,
                                    int64_t capacity, char *message);
 
 /* Convert n ids to text. Like snprintf it returns the length needed, and writes at most size - 1
- * bytes and a '\0'. Padding, start and end give no text; WF_UNK_ID gives "<unk>" (with BPE at the
- * end of a word). Without unknown ids, decode(encode(line)) is the line; but for words and BPE,
- * white space becomes one space, and none at the ends. -1: an id does not exist, or out of memory.
+ * bytes and a '\0'. Padding, start and end give no text; WF_UNK_ID gives "<unk>", which with BPE
+ * ends a word. Without unknown ids, decode(encode(line)) is the line; but for words and BPE, white
+ * space becomes one space, and none at the ends. -1: an id does not exist, or out of memory.
  *
  * For SentencePiece with its own pieces, the text is that of the library: an unknown piece reads as
  * its file says, or " ⁇ ". With given pieces it is the text that transformers gives without special
@@ -138,12 +138,12 @@ WF_API int64_t wf_tokenizer_decode(const wf_tokenizer *t, const int32_t *ids, in
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
-/* Read a vocabulary: one piece per line, which may be followed by a space or tab and a count that
- * is ignored ("the 4711"). Ids follow the order of lines. Special symbols may come at the start
- * of the file, each once and in any order: <pad> or <blank>, <unk>, <s>, </s>. For BPE, codes is
- * a codes file of subword-nmt ("#version: 0.2"); otherwise it is NULL. As in subword-nmt, a
- * merged piece that is not in the vocabulary is split again. NULL with message: the mistake and
- * its line. */
+/* Read a vocabulary: one piece per line. A space or tab and a count may follow ("the 4711"); counts
+ * are ignored. Ids follow the order of lines. Special symbols may come at the start of the file,
+ * each once and in any order: <pad> or <blank>, <unk>, <s>, </s>. For BPE, codes is a codes file of
+ * subword-nmt ("#version: 0.2"); otherwise it is NULL. As in subword-nmt, a merged piece that is
+ * not in the vocabulary is split again. NULL with message: the mistake and its line, or the kind
+ * has no such file (SentencePiece, byte level, tokenizer.json). */
 WF_API wf_tokenizer *wf_tokenizer_read(wf_token_kind kind, const char *vocabulary, size_t bytes,
                                        const char *codes, size_t codes_bytes, char *message);
 
@@ -159,8 +159,8 @@ WF_API size_t wf_tokenizer_codes(const wf_tokenizer *t, char *text, size_t size)
  * "PREFIX.vocabulary" (a JSON array), "PREFIX.before", "PREFIX.after", "PREFIX.codes" ("language"),
  * "PREFIX.added". Byte level has the same, with the merges in "PREFIX.codes", and "PREFIX.silent"
  * and "PREFIX.prefix" ("space"). A tokenizer.json is "PREFIX.model", with "PREFIX.special" and
- * "PREFIX.rows". The pairs are appended to the *n pairs that meta has; it must have
- * room for WF_TOKENIZER_META more. *n becomes the new number. Pairs live until the next call or
+ * "PREFIX.rows". The new pairs are appended to the *n pairs in `pairs`, which must have room for
+ * WF_TOKENIZER_META more. *n becomes the new number. Pairs live until the next call or
  * wf_tokenizer_free. False with message (256 bytes, or NULL): out of memory, and *n is unchanged.
  * The prefix, at most 64 bytes, is "tokenizer" if both sides share it, else "src_tokenizer" or
  * "tgt_tokenizer". */

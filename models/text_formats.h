@@ -36,10 +36,10 @@ typedef struct wf_sentencepiece_options {
  * whole file is checked. False with message: what is wrong with it. */
 WF_API bool wf_sentencepiece_defaults(const void *model, size_t bytes, wf_sentencepiece_options *o,
                                       char *message);
-/* Make a tokenizer; everything is copied. The pieces of a line are those of the library
- * sentencepiece 0.2.3, byte for byte, for unigram, BPE, word and character models whose pieces have
- * at most 1,024 bytes and whose scores are finite. NULL with message: the data are no model, an id
- * does not exist, or a piece occurs twice. */
+/* Make a tokenizer; everything is copied. The model is a unigram, BPE, word or character model with
+ * finite scores and pieces of at most 1,024 bytes. Lines get the same pieces as from the library
+ * sentencepiece 0.2.3. NULL with message: the data are no model, an id does not exist, or a piece
+ * occurs twice. */
 WF_API wf_tokenizer *wf_tokenizer_from_sentencepiece(const wf_sentencepiece_options *o,
                                                      char *message);
 
@@ -56,7 +56,7 @@ typedef struct wf_byte_level_options {
     int32_t special[WF_SPECIAL_IDS];
     /* ids added before and after an encoded line, at most WF_MOST_AROUND each */
     const int32_t *before, *after;
-    /* further ids that give no text, such as a mask */
+    /* further ids that give no text, such as a mask; at most WF_MOST_AROUND */
     const int32_t *silent;
     int n_before, n_after, n_silent;
     /* a line without a space at its start gets one */

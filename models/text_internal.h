@@ -14,9 +14,9 @@ int64_t wf_tokenizer_merges(const wf_tokenizer *t);
 bool wf_text_check(const char *line, size_t bytes, char *message);
 /* True if the file has a tokenizer with this prefix. */
 bool wf_tokenizer_in_file(const wf_file *f, const char *prefix);
-/* Like wf_tokenizer_from_meta. A tokenizer with the same SentencePiece model as `beside` (NULL:
- * none) shares it in memory; only one thread at a time may then use the two. Each is freed as
- * usual. */
+/* Like wf_tokenizer_from_meta. If the tokenizer has the same SentencePiece model as `beside`, the
+ * two share it in memory, and only one thread at a time may use them. beside NULL: nothing is
+ * shared. Each is freed as usual. */
 wf_tokenizer *wf_tokenizer_from_meta_beside(const wf_file *f, const char *prefix,
                                             const wf_tokenizer *beside, char *message);
 /* The options that a tokenizer of SentencePiece or of byte level was made with. They point to

@@ -40,7 +40,7 @@ typedef struct wf_transformer_config {
     int64_t relative_buckets, relative_distance;
     /* each layer has biases of its own; else the layers of a stack share them */
     bool relative_per_layer;
-    bool scale_output; /* the output's input is divided by sqrt(d_model) */
+    bool scale_output; /* the output layer's input is divided by sqrt(d_model) */
     /* ---- forms of Marian (Junczys-Dowmunt et al. 2018); all of them 0 otherwise ---- */
     wf_decoder_kind decoder; /* the first sublayer of decoder layers: see wf_block_options */
     int64_t average_width;   /* average attention: width and activation of its feed-forward layer */

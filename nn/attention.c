@@ -6,7 +6,8 @@
  * in_proj_weight holds W_Q, W_K, W_V one below the other, so that self-attention computes all three
  * in one product, and cross-attention computes keys and values in one. The core, softmax(Q K^T /
  * sqrt(d)) V, is a fused op (ops/attention/attention_op.c). B batch, T queries, S keys, H heads, G
- * heads of keys and values, D model width, d width of a head: D / H, or another one. */
+ * heads of keys and values, D model width, d width of a head: D / H unless the options set another
+ * one. */
 #include <math.h>
 
 #include "core/compose.h"
@@ -15,8 +16,8 @@
 #include "layers_internal.h"
 #include "module.h"
 
-/* Poison the graph if heads of the default width do not divide the model width, or groups do not
- * divide the heads. Heads with a width of their own (head_dim) need not divide the model width. */
+/* False if the heads do not fit; the graph has then failed. Groups must divide the heads. Heads of
+ * the default width must divide the model width; those with a head_dim need not. */
 static bool heads_fit(wf_graph *g, const wf_block_options *o) {
     if (o->d_model < 1 || o->num_heads < 1 || wf_head_dim(o) < 1)
         wf_poison(g, "a width of %lld does not divide into %lld heads", (long long)o->d_model,
@@ -29,7 +30,7 @@ static bool heads_fit(wf_graph *g, const wf_block_options *o) {
     return false;
 }
 
-/* The width of all heads of queries, keys or values; -1: it is too large. */
+/* The total width of so many heads, heads * d; -1: three times this width overflows. */
 static int64_t heads_width(int64_t heads, int64_t d) {
     int64_t width, three;
     return wf_mul_size(heads, d, &width) && wf_mul_size(3, width, &three) ? width : -1;
@@ -117,23 +118,23 @@ static bool made(const struct wf_mha_layer *l) {
     return l && l->in_proj_weight && l->out_proj.weight && wf_ok(l->in_proj_weight->graph);
 }
 
-/* Returns poison for the use of a layer that was not made. If the options request attention
- * weights, they become poison, too. */
+/* Fails the graph, because the layer was not made. Returns the graph's poison (its error node). If
+ * the options request attention weights, these are the poison, too. */
 static wf_tensor *no_attention(const wf_tensor *x, const wf_mha_options *o) {
     wf_tensor *poison = no_layer(x, "an attention");
     if (o->weights) *o->weights = poison;
     return poison;
 }
 
-/* Some consecutive heads of the packed projection of x [B,T,D]: y [B,T,n d] has n heads, of which
- * the first is head `from` of the packed matrix. */
+/* Consecutive heads of the packed projection of x [B,T,D]. y [B,T,n d] has n heads. The first of
+ * them is number `from` among all heads of the packed matrix. */
 typedef struct projection {
     wf_tensor *x, *y;
     int64_t from;
 } projection;
 
-/* Applies heads [from, to) of the packed projection to x. Its heads are those of queries, then
- * keys, then values. */
+/* Applies heads [from, to) of the packed projection to x. The projection has the heads of queries
+ * first, then those of keys, then those of values. */
 static projection project(const struct wf_mha_layer *l, wf_tensor *x, int64_t from, int64_t to) {
     wf_tensor *weight = l->in_proj_weight, *bias = l->in_proj_bias;
     int64_t d = l->head_dim;
@@ -144,8 +145,8 @@ static projection project(const struct wf_mha_layer *l, wf_tensor *x, int64_t fr
     return (projection){ x, wf_gemm(x, weight, bias, WF_TRANSPOSE_B), from };
 }
 
-/* Takes n heads, from the i-th on, out of a projection: [B,n,T,d]. norm is the norm of each of
- * these heads, if there is one. */
+/* Takes n heads, from the i-th on, out of a projection: [B,n,T,d]. norm normalises each of these
+ * heads; NULL, or without a weight: no norm. */
 static wf_tensor *heads(const struct wf_mha_layer *l, projection p, int64_t i, int64_t n,
                         const struct wf_norm_layer *norm) {
     int64_t d = l->head_dim, split[] = { WF_KEEP, WF_KEEP, n, WF_REST };
@@ -162,7 +163,7 @@ static wf_tensor *combine(const struct wf_mha_layer *l, wf_tensor *x) {
     return wf_linear(&l->out_proj, wf_reshape(wf_permute(x, (int[]){ 0, 2, 1, 3 }), 3, merge));
 }
 
-/* Rotates queries or keys, [B,H,T,d], by their positions. */
+/* Rotates queries or keys, [B,H,T,d], by their positions if the options have rotary positions. */
 static wf_tensor *turn(wf_tensor *x, const wf_mha_options *o) {
     return o->rotary ? wf_rotate(x, o->rotary, o->interleaved) : x;
 }

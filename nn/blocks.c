@@ -50,14 +50,14 @@ struct wf_norm_layer wf_block_norm_new(wf_graph *g, const char *name, const wf_b
     return wf_norm_new(g, name, o->norm, o->d_model, o->layer_norm_eps, o->bias);
 }
 
-/* The input of a sublayer: with pre-norm the norm of x, else x. */
+/* The input of a sublayer: with pre-norm x after the norm, else x. */
 static wf_tensor *before(const wf_block_options *o, const struct wf_norm_layer *norm,
                          wf_tensor *x) {
     return o->norm_first ? wf_norm(norm, x) : x;
 }
 
-/* The output of a residual connection: x plus the sublayer's output f after dropout; with post-norm
- * the norm of this sum. */
+/* The output of a residual connection: x plus the sublayer's output f after dropout. With post-norm
+ * this sum is normalised. */
 static wf_tensor *after(const wf_block_options *o, const struct wf_norm_layer *norm, wf_tensor *x,
                         wf_tensor *f, const char *dropout) {
     wf_tensor *y = wf_add(x, wf_drop(f, o->dropout, dropout));
@@ -131,7 +131,7 @@ static wf_tensor *average(const struct wf_average_layer *l, wf_tensor *x, wf_ten
     return leave(outer, wf_add(kept, added));
 }
 
-/* ---- a layer, whose values gradients may compute again --------------------------------------- */
+/* ---- gradient checkpointing: layers whose values gradients compute again --------------------- */
 
 static const char *enter_block(const wf_block_options *o, const wf_tensor *parameter,
                                const char *path) {

@@ -48,16 +48,17 @@ typedef struct wf_block_options {
      * for its backward pass, which computes the layer's values again, with the same bits */
     bool recompute;
     wf_norm_kind norm; /* kind of every norm; RMSNorm has no bias */
-    /* feed-forward is linear2(activation(linear1(x)) * linear3(x)), as in Shazeer 2020: SwiGLU with
-     * WF_SILU, GeGLU with WF_GELU, ReGLU with WF_RELU. linear1 and linear3 are [F, D]: linearN is
-     * wN of Llama; in Hugging Face's names gate_proj, down_proj, up_proj */
+    /* true: feed-forward is linear2(activation(linear1(x)) * linear3(x)), as in Shazeer 2020:
+     * SwiGLU with WF_SILU, GeGLU with WF_GELU, ReGLU with WF_RELU. linear1 and linear3 are [F, D]:
+     * linear1, linear2, linear3 are w1, w2, w3 of Llama, and gate_proj, down_proj, up_proj of
+     * Hugging Face */
     bool gated;
     /* heads of keys and values in self-attention, see wf_mha_new; 0: num_heads */
     int64_t num_kv_heads;
     /* width of a head; 0: d_model / num_heads */
     int64_t head_dim;
-    /* for self-attention where `bias` is false: biases of queries, keys and values (Qwen 2), and of
-     * the output projection */
+    /* self-attention has biases even if `bias` is false: qkv_bias those of queries, keys and values
+     * (Qwen 2), out_bias that of the output projection */
     bool qkv_bias, out_bias;
     /* in self-attention: an RMSNorm of each head of queries and of keys, before they are rotated
      * (Qwen 3), with layer_norm_eps */
@@ -87,7 +88,7 @@ struct wf_feed_forward_layer {
 /* Make the layers linear1, linear2 and, if gated, linear3, in the current scope and with the sizes
  * of the options. */
 WF_API struct wf_feed_forward_layer wf_feed_forward_new(wf_graph *g, const wf_block_options *o);
-/* [..., D] */
+/* [..., D] -> [..., D] */
 WF_API wf_tensor *wf_feed_forward(const struct wf_feed_forward_layer *l, wf_tensor *x);
 
 struct wf_encoder_block {
@@ -97,15 +98,15 @@ struct wf_encoder_block {
     wf_block_options o;
     const char *path;
 };
-/* f = sigmoid(forget(x)), c[t] = f[t] c[t-1] + (1 - f[t]) input(x)[t], relu(c): [B,T,D]. A state
- * holds c of the last position. */
+/* f = sigmoid(forget(x)), c[t] = f[t] c[t-1] + (1 - f[t]) input(x)[t], relu(c): [B,T,D]. A decoding
+ * state holds only c of the last position. */
 struct wf_ssru_layer {
     struct wf_linear_layer input, forget; /* [D, D], input without a bias */
     const char *path;
 };
 /* m[t] = the mean of x[0] to x[t], normalised if pre-norm; y = outer(activation(inner(m))); the
- * result is sigmoid(input_gate(x)) x + sigmoid(forget_gate(y)) y: [B,T,D]. A state holds the mean
- * of the last position. */
+ * result is sigmoid(input_gate(x)) x + sigmoid(forget_gate(y)) y: [B,T,D]. A decoding state holds
+ * only the mean of the last position. */
 struct wf_average_layer {
     /* weights: inner [W, D], outer [D, W], gates [D, D]. If W equals D, there is no `outer`, and
      * outer.weight is NULL */

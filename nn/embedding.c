@@ -32,8 +32,8 @@ wf_tensor *wf_embed(const struct wf_embedding_layer *l, wf_tensor *ids) {
 
 /* ---- positions ------------------------------------------------------------------------------- */
 
-/* The largest table of sinusoids that is stored as a buffer, in elements, because max_len can be
- * far more than is ever used. */
+/* The most elements of a table of sinusoids that is stored as a buffer. Runs compute the rows of
+ * larger tables, because max_len can be far more than is ever used. */
 enum { LARGEST_TABLE = 1 << 22 };
 
 static bool sinusoidal(wf_positions kind) {
@@ -102,8 +102,8 @@ wf_tensor *wf_rotary_positions(const struct wf_position_layer *l, wf_tensor *x, 
 
 /* ---- relative positions ---------------------------------------------------------------------- */
 
-/* The largest `distance` of a layer of relative positions: each use of the layer records a constant
- * with a bucket for every offset, which must not be huge. */
+/* The largest `distance` of a layer of relative positions. It is limited because each use of the
+ * layer records a constant with an entry for every offset. */
 enum { LARGEST_DISTANCE = 1 << 16 };
 
 bool wf_relative_fits(int64_t buckets, int64_t distance, bool both) {
@@ -112,10 +112,10 @@ bool wf_relative_fits(int64_t buckets, int64_t distance, bool both) {
            buckets <= 2 * LARGEST_DISTANCE;
 }
 
-/* The bucket of distance n, when one side has `side` buckets. Half of them hold one distance each.
- * The ranges of the others grow in proportion to the distance, and the last has no end (Raffel et
- * al. 2020). Borders depend on the rounding of f32, in which all models of this kind were
- * trained. */
+/* The bucket of distance n >= 0, where `side` is the number of buckets for one direction. Half of
+ * them hold one distance each. The ranges of the others grow in proportion to the distance, and the
+ * last has no end (Raffel et al. 2020). Borders depend on the rounding of f32, in which all models
+ * of this kind were trained. */
 static int64_t bucket_of(int64_t n, int64_t side, int64_t distance) {
     int64_t near = side / 2;
     if (n < near) return n;

@@ -28,9 +28,9 @@ WF_API struct wf_linear_layer wf_linear_new(wf_graph *g, const char *name, int64
 /* [..., out]: x W^T + b */
 WF_API wf_tensor *wf_linear(const struct wf_linear_layer *l, wf_tensor *x);
 
-/* Dropout in the scope `name` within the current scope. Each call in this scope gets its own
- * number, on which the random bits depend, so every use of a layer drops other elements. With rate
- * 0 it returns x. */
+/* Dropout in the scope `name` within the current scope. Each call in a scope gets its own number,
+ * and the random bits depend on it, so every use of a layer drops other elements. With rate 0 it
+ * returns x. */
 WF_API wf_tensor *wf_drop(wf_tensor *x, double rate, const char *name);
 
 /* ---- Embedding and positions: embedding.c ---------------------------------------------------- */
@@ -61,8 +61,8 @@ typedef enum {
 } wf_positions;
 struct wf_position_layer {
     /* [max_len, D]: a parameter if learned, a buffer if sinusoidal; NULL if the kind has no table.
-     * It is also NULL for sinusoids of more than 2^22 elements, and each run computes the rows it
-     * needs */
+     * It is also NULL for sinusoids of more than 2^22 elements: each run then computes the rows
+     * that it needs */
     wf_tensor *weight;
     wf_positions kind;
     int64_t dim;
@@ -76,13 +76,14 @@ struct wf_position_layer {
 /* Make the layer, with a table of positions 0..max_len-1 if this kind of positions has one. */
 WF_API struct wf_position_layer wf_position_new(wf_graph *g, const char *name, wf_positions kind,
                                                 int64_t max_len, int64_t dim);
-/* Add the rows of the positions ids, [T] or [B,T], to x [B,T,D]. ids NULL: P..P+T-1, where P is the
- * position, as for the input of a decoder. For that of an encoder use ids = wf_arange(x, 1): its
- * positions are 0..T-1, also in a plan with a state at a position P. */
+/* Add the rows of the positions ids, [T] or [B,T], to x [B,T,D]. ids NULL: P..P+T-1, for a decoder
+ * that has already read P tokens. An encoder's input needs ids = wf_arange(x, 1): these are 0..T-1
+ * for any P. If the kind is none or rotary, nothing is added, and the result is x. */
 WF_API wf_tensor *wf_add_positions(const struct wf_position_layer *l, wf_tensor *x, wf_tensor *ids);
 
 /* The table for wf_mha_options.rotary, for heads of width head_dim. x and ids determine the
- * positions as in wf_add_positions. All layers can share it. NULL unless the layer is rotary. */
+ * positions as in wf_add_positions. All attention layers can share it. NULL: positions of this kind
+ * do not rotate. */
 WF_API wf_tensor *wf_rotary_positions(const struct wf_position_layer *l, wf_tensor *x,
                                       wf_tensor *ids, int64_t head_dim);
 
@@ -140,10 +141,10 @@ struct wf_batch_norm_layer {
 /* Initial weight ones, bias zeros; running mean zeros, variance ones. */
 WF_API struct wf_batch_norm_layer wf_batch_norm_new(wf_graph *g, const char *name, int64_t channels,
                                                     double eps, double momentum);
-/* updates: two nodes that move the running statistics, with the unbiased variance. A plan that
- * trains must fetch them (wf_trainer_options.fetch). NULL: the statistics stay. The run fails if
- * they are not finite, as for a batch with one element per channel. Every rank and every
- * micro-batch is normalised by statistics of its own. */
+/* updates [2] receives two nodes that update the running mean and the running (unbiased) variance.
+ * A plan that trains must fetch them (wf_trainer_options.fetch). Its run fails if a new value is
+ * not finite, as with one element per channel. NULL: the running statistics never change. Every
+ * rank and every micro-batch is normalised by statistics of its own. */
 WF_API wf_tensor *wf_norm_batch(const struct wf_batch_norm_layer *l, wf_tensor *x,
                                 wf_tensor **updates);
 

@@ -1,4 +1,4 @@
-/* nn/layers_internal.h - inside the library and its programs: what kinds of positions do, relative
+/* nn/layers_internal.h - inside the library and its programs: which positions are rotary, relative
  * positions, and the norms and attentions of a block. Not installed. */
 #ifndef WEFT_NN_LAYERS_INTERNAL_H
 #define WEFT_NN_LAYERS_INTERNAL_H
@@ -29,7 +29,7 @@ struct wf_relative_layer {
 /* True if a direction has 2 buckets or more, `distance` is more than half their number and at most
  * 65,536, and `buckets` is at most 131,072. */
 bool wf_relative_fits(int64_t buckets, int64_t distance, bool both);
-/* The bucket of an offset; 0 if the buckets do not fit. */
+/* The bucket of an offset, the key's position minus the query's; 0 if wf_relative_fits is false. */
 int32_t wf_relative_bucket(int64_t offset, int64_t buckets, int64_t distance, bool both);
 struct wf_relative_layer wf_relative_new(wf_graph *g, const char *name, int64_t heads,
                                          int64_t buckets, int64_t distance, bool both);

@@ -1,4 +1,4 @@
-/* nn/linear.c - the affine map y = x W^T + b over the last axis, and dropout with a named site. */
+/* nn/linear.c - the affine map y = x W^T + b over the last axis, and dropout in a named scope. */
 #include "core/product_hook.h"
 #include "module.h"
 

@@ -36,9 +36,8 @@ wf_tensor *wf_l1_loss(wf_tensor *input, wf_tensor *target, wf_reduction r) {
     return wf_composed(reduce(wf_abs(wf_sub(input, target)), r));
 }
 
-/* d^2 / 2 where |d| < at, else at (|d| - at / 2). The difference is clamped before it is squared,
- * so that an infinite one does not reach the gradient. The second derivative is right at d = 0,
- * too. */
+/* d^2 / 2 where |d| < at, else at (|d| - at / 2). d is clamped before it is squared, so that an
+ * infinite d makes no NaN in the gradient. The second derivative is right at d = 0, too. */
 static wf_tensor *huber(wf_tensor *d, double at) {
     wf_tensor *size = wf_abs(d), *square = wf_square(wf_clamp(d, -at, at));
     return wf_where(wf_less(size, number(d, at)), wf_scale(square, 0.5),
@@ -110,8 +109,8 @@ wf_tensor *wf_cosine_similarity(wf_tensor *a, wf_tensor *b, int axis, double eps
 
 /* ---- of classes ------------------------------------------------------------------------------ */
 
-/* Labels must be one for each row and weights one for each class, because the ops would broadcast
- * others. If they are not, the graph is poisoned, and the function returns false. */
+/* Checks that there is an i32 label for each row and a weight for each class, because the ops would
+ * broadcast other shapes. False if not; the graph has then failed. */
 static bool classes_fit(wf_tensor *input, const wf_tensor *labels, const wf_tensor *weight) {
     if (!input || !wf_ok(input->graph)) return true; /* the ops report what is wrong */
     int rows = input->ndim - 1;
@@ -124,8 +123,8 @@ static bool classes_fit(wf_tensor *input, const wf_tensor *labels, const wf_tens
     return fit && weighted;
 }
 
-/* Rows of labels: counted [...] is 1 where a label counts, and 0 where it is ignored; there its id
- * and weight are 0, too. */
+/* Rows of labels: counted [...] is 1 where a label counts, and 0 where it is ignored. The id and
+ * weight of an ignored label are 0, too. */
 typedef struct counted_rows {
     wf_tensor *counted, *ids, *weight;
 } counted_rows;
@@ -150,8 +149,8 @@ static wf_tensor *nll_rows(wf_tensor *log_p, const counted_rows *c) {
     return wf_where(c->counted, each, number(log_p, 0));
 }
 
-/* Reduce the losses of rows. A mean divides by the sum of the counted weights, or by 1 if that is
- * 0, so that it is 0 if no row counts. */
+/* Reduce the losses of rows. A mean divides by the sum of the counted weights. If this sum is 0, it
+ * divides by 1, so the mean is 0 if no row counts. */
 static wf_tensor *reduce_counted(wf_tensor *rows, wf_tensor *weight, wf_reduction r) {
     if (r != WF_REDUCE_MEAN) return reduce(rows, r);
     wf_tensor *total = wf_sum(weight, WF_ALL_AXES, false);

@@ -9,13 +9,13 @@
 
 #include "nn.h"
 
-/* Fails the graph of x and returns its poison, for the use of a layer that is NULL or was not
- * made. */
+/* Fails the graph of x, because a layer is NULL or was not made. Returns the graph's poison (its
+ * error node). */
 static inline wf_tensor *no_layer(const wf_tensor *x, const char *what) {
     return wf_poison(x ? x->graph : NULL, "%s is NULL or has no parameters", what);
 }
 
-/* Fails the graph and returns its poison, for making a layer with options that are NULL. */
+/* Fails the graph, because the options of a new layer are NULL. Returns the graph's poison. */
 static inline wf_tensor *no_options(wf_graph *g, const char *what) {
     return wf_poison(g, "%s has no options: they are NULL", what);
 }

@@ -1,5 +1,5 @@
 /* weft/nn/nn.h - layers, optimizers, schedules: ordinary functions that record ops. This is the
- * page of contents.
+ * table of contents.
  *
  * A layer is a small struct of parameters with PyTorch's field names. X_new declares its parameters
  * under a name in the current scope; X(&layer, x) records its use and may be called any number of

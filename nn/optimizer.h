@@ -37,8 +37,8 @@ typedef struct wf_optimizer_options {
      * decay_all */
     double weight_decay;
     double clip_norm; /* limit for the norm of the mean loss's gradient; 0: no clipping */
-    /* no clipping and no check for NaN: each update can run as soon as its gradient is computed,
-     * which takes less memory. But a NaN then gets into the model */
+    /* true: no clipping and no check for NaN. Each update can run as soon as its gradient is
+     * computed, which takes less memory. But a NaN then gets into the model */
     bool unguarded;
     /* also record a moving average of the weights with this decay, such as 0.999; 0: no average */
     double average_decay;
@@ -47,7 +47,7 @@ typedef struct wf_optimizer_options {
     double alpha;     /* RMSprop: in [0, 1) */
     bool centered;    /* for RMSprop: divides by the standard deviation of the gradients */
     bool decay_all;   /* for AdamW and Lion: biases and norm weights decay too, as in PyTorch */
-    /* n_groups of them; a parameter belongs to the first group that has its name */
+    /* [n_groups]; a parameter belongs to the first group whose `names` fit its name */
     const wf_parameter_group *groups;
     int n_groups;
 } wf_optimizer_options;
@@ -57,11 +57,12 @@ WF_API wf_optimizer_options wf_optimizer_defaults(wf_optimizer_kind kind);
 enum { WF_MOST_MOMENTS = 3 };
 typedef struct wf_optimizer {
     wf_optimizer_kind kind;
-    /* the input [3] fed at every update: the learning rate and two corrections for its step */
+    /* the input [3] fed at every update: the learning rate and two factors (Adam's bias
+     * corrections) */
     wf_tensor *rates;
     /* global norm of the mean gradient, []. If it is not finite the run fails. NULL if unguarded */
     wf_tensor *norm;
-    /* number of parameters that it trains; each list below has one entry per parameter */
+    /* number of trained parameters; each list below has one entry per parameter */
     int n;
     wf_tensor **params;
     /* gradients of loss_sum, before clipping */
@@ -86,9 +87,9 @@ typedef struct wf_optimizer {
 
 /* Feed n doubles to a real tensor with n elements, converted to its type. False on failure. */
 WF_API bool wf_feed_reals(wf_plan *p, const wf_tensor *t, const double *values, int n);
-/* Write the parameters of the graph whose names fit a pattern as in wf_parameter_group.names: NULL
- * for all, "head.*" to train a head alone, "!encoder.*" to freeze an encoder. The first `capacity`
- * of them, in recording order, are written to out (may be NULL). Returns how many there are. */
+/* List the parameters of a graph whose names fit a pattern as in wf_parameter_group.names: NULL for
+ * all, "head.*" to train a head alone, "!encoder.*" to freeze an encoder. out (may be NULL)
+ * receives the first `capacity` of them, in recording order. Returns how many names fit. */
 WF_API int wf_parameters(const wf_graph *g, const char *names, wf_tensor **out, int capacity);
 /* True if the name fits the pattern: * stands for any characters, and a leading ! negates the
  * answer. */

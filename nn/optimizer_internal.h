@@ -25,21 +25,21 @@ static inline bool wf_is_moment(const char *name) {
     return strncmp(name, WF_OPTIMIZER_SCOPE ".", sizeof WF_OPTIMIZER_SCOPE) == 0;
 }
 
-/* Record the gradients of loss_sum, and one update per parameter, which divides its gradient by
+/* Record the gradients of loss_sum, and one update per parameter. An update divides its gradient by
  * count. Parameters that are not in params are frozen. Free the arrays with wf_optimizer_free; the
  * tensors are the graph's. */
 wf_optimizer wf_optimizer_new(wf_graph *g, wf_tensor *loss_sum, wf_tensor *count,
                               wf_tensor *const *params, int n, const wf_optimizer_options *o);
 /* Record an optimizer for gradients that the caller has recorded, or feeds as inputs. grads[i] is
- * the gradient with respect to params[i] of a sum of `count` losses. squares: wf_square_sums of all
- * gradients that the norm covers, if these are only some of them; NULL: they are all. */
+ * the gradient with respect to params[i] of a sum of `count` losses. squares: the wf_square_sums of
+ * all gradients of the norm, if grads are only some of them; NULL: grads are all of them. */
 wf_optimizer wf_optimizer_from_gradients(wf_graph *g, wf_tensor *const *grads, wf_tensor *count,
                                          wf_tensor *squares, wf_tensor *const *params, int n,
                                          const wf_optimizer_options *o);
 /* Free the arrays of an optimizer; its nodes belong to the graph. */
 void wf_optimizer_free(wf_optimizer *o);
 /* Compute the values to feed as rates at this step, counted from 1 (0 and less count as 1). They
- * are the learning rate and Adam's two bias corrections. With SGD and dampening, the second is 0 at
+ * are the learning rate and Adam's two bias corrections. With SGD and dampening, out[1] is 0 at
  * step 1, which has no dampening. Values that an optimizer does not use are 1. If one is not finite
  * the run fails, and nothing is updated. */
 void wf_optimizer_rates(const wf_optimizer_options *o, double rate, int64_t step, double out[3]);

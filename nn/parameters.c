@@ -3,8 +3,8 @@
 
 #include "core/lend.h"
 
-/* Matches a name with a pattern without its '!'. A '*' takes any characters: if what follows does
- * not fit, the '*' takes one more. Only the last '*' ever has to be tried again. */
+/* Matches a name with a pattern without its '!'. A '*' takes any characters: if the rest of the
+ * pattern does not fit, the '*' takes one more. Only the last '*' ever has to be tried again. */
 static bool fits(const char *pattern, const char *name) {
     const char *star = NULL, *taken = NULL;
     while (*name) {

@@ -70,8 +70,8 @@ struct wf_recurrent_layer wf_recurrent_new(wf_graph *g, const char *name,
 
 /* ---- a step ---------------------------------------------------------------------------------- */
 
-/* W x with the biases. For LSTM both biases are added. For GRU only the bias of the inputs is
- * added, because the other one of the new gate is multiplied by r. */
+/* W x with the biases. For LSTM both biases are added. For GRU only bias_ih is added: r multiplies
+ * bias_hh of the new gate, so bias_hh belongs to the product U h. */
 static wf_tensor *project(const struct wf_recurrent_cell *l, wf_tensor *x) {
     wf_tensor *bias = l->bias_ih;
     if (l->kind == WF_LSTM && bias) bias = wf_add(bias, l->bias_hh);
@@ -83,9 +83,8 @@ static wf_tensor *gates(const struct wf_recurrent_cell *l, wf_tensor *x, int fro
     return wf_slice(x, -1, from * l->hidden_size, to * l->hidden_size);
 }
 
-/* The transpose of U, [H,G H], as a copy that is made once, so that the product of each step need
- * not pack it. The gradient for h reads U itself instead of the copy (matmul.c), because it needs
- * the rows of U. */
+/* The transpose of U, [H,G H], copied once, so that the product of each step need not pack U. The
+ * gradient for h reads U itself instead of the copy (matmul.c), because it needs the rows of U. */
 static wf_tensor *turned(const struct wf_recurrent_cell *l) {
     wf_tensor *u = wf_transpose(l->weight_hh, 0, 1);
     return wf_record(&wf_op_copy, 1, &u, NULL);
@@ -120,7 +119,7 @@ static wf_tensor *step(const struct wf_recurrent_cell *l, wf_tensor *u, wf_tenso
     return l->kind == WF_GRU ? gru_step(l, u, in, h) : lstm_step(l, u, in, h, c);
 }
 
-/* True if the state has the axes of x, and H units. A NULL passes: the ops report it. */
+/* True if the state has H units and otherwise the axes of x. NULL gives true: the ops report it. */
 static bool of_one_batch(const struct wf_recurrent_cell *l, const wf_tensor *x,
                          const wf_tensor *state) {
     if (!x || !state || !wf_ok(x->graph)) return true;
@@ -170,8 +169,8 @@ static wf_tensor *held(wf_tensor *open, wf_tensor *next, wf_tensor *last) {
     return open ? wf_where(open, next, last) : next;
 }
 
-/* Runs one cell over all steps: x [T,B,I], open [T,B,1] or NULL -> [T,B,H]. s holds the first
- * states, and then the last ones. y has room for T tensors. */
+/* Runs one cell over all steps: x [T,B,I], open [T,B,1] or NULL -> [T,B,H]. s holds the initial
+ * states, and receives the final ones. y has room for T tensors. */
 static wf_tensor *run(const struct wf_recurrent_cell *l, wf_tensor *x, wf_tensor *open, bool back,
                       states *s, wf_tensor **y) {
     int64_t T = x->shape[0];
@@ -193,8 +192,8 @@ static wf_tensor *state_of(wf_tensor *all, int i) {
     return all ? wf_slice(all, 0, i, i + 1) : NULL;
 }
 
-/* Runs all layers: x [T,B,I] -> [T,B,H or 2H]. *h and *c are the first states of all layers, or
- * NULL, and become the last ones. */
+/* Runs all layers: x [T,B,I] -> [T,B,H or 2H]. *h and *c are the initial states of all layers, or
+ * NULL, and become the final ones. */
 static wf_tensor *run_layers(const struct wf_recurrent_layer *l, wf_tensor *x, wf_tensor *open,
                              wf_tensor **h, wf_tensor **c, wf_tensor **y) {
     wf_tensor *hs[2 * WF_MAX_RECURRENT_LAYERS], *cs[2 * WF_MAX_RECURRENT_LAYERS];

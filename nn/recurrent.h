@@ -2,8 +2,8 @@
  * hidden units, G gates.
  *
  * Parameters are named and laid out as those of torch.nn.GRU and LSTM; x is [B,T,I], as with
- * batch_first. The steps are recorded one by one, so T must be a number: an extent is refused when
- * the layer is recorded. Shorter rows are marked by `lengths`. */
+ * batch_first. The steps are recorded one by one, so T must be a fixed number: recording fails if
+ * it is a symbolic size (wf_extent). Shorter rows are marked by `lengths`. */
 #ifndef WEFT_NN_RECURRENT_H
 #define WEFT_NN_RECURRENT_H
 
@@ -47,7 +47,7 @@ typedef struct wf_recurrent_result {
      * direction is the row's first position; c is NULL for GRU */
     wf_tensor *h, *c;
 } wf_recurrent_result;
-/* lengths: [B] i32, NULL: all rows have T steps. h, c: the first states, with the shapes of the
+/* lengths: [B] i32, NULL: all rows have T steps. h, c: the initial states, with the shapes of the
  * result's h and c; NULL: zeros. */
 WF_API wf_recurrent_result wf_recurrent(const struct wf_recurrent_layer *l, wf_tensor *x,
                                         wf_tensor *lengths, wf_tensor *h, wf_tensor *c);

@@ -46,8 +46,8 @@ typedef struct wf_trainer_options {
     wf_optimizer_options optimizer;
     /* schedule.peak must be set, because no rate suits every optimizer */
     wf_schedule schedule;
-    /* most micro-batches of an update. 0 or 1: an update has one micro-batch, and in a single
-     * process wf_trainer_add also makes the update */
+    /* most micro-batches of an update. 0 or 1: an update has one micro-batch. In a single process
+     * wf_trainer_add then already changes the weights, and wf_trainer_update counts the step */
     int64_t micro_batches;
     /* n_params parameters to train; NULL: all of the graph. Others are frozen */
     wf_tensor *const *params;
@@ -69,7 +69,7 @@ typedef struct wf_progress {
     int64_t step;       /* updates made */
     double loss, count; /* loss_sum / count over all micro-batches; their total count */
     double norm;        /* norm of the gradient before clipping; NaN if unguarded */
-    double rate;        /* before the groups' factors */
+    double rate;        /* learning rate, before the factors of groups */
     /* [n_sums]: totals over all micro-batches, in the order of the options; valid until the next
      * update */
     const double *sums;
@@ -99,11 +99,12 @@ WF_API int64_t wf_trainer_steps(const wf_trainer *t);
  * and averages have no values, except on rank 0 while it saves. */
 WF_API const wf_optimizer *wf_trainer_optimizer(const wf_trainer *t);
 /* The bytes used besides the parameters and the plan: moments, averages, sums of gradients, other
- * plans, buffers for exchanges. With several ranks it may fail between the rank's last micro-batch
- * of an update and the update. */
+ * plans, buffers for exchanges. With several ranks it may return false between the rank's last
+ * micro-batch and wf_trainer_update. */
 WF_API bool wf_trainer_memory(wf_trainer *t, size_t *bytes);
 
-/* Begin an update of so many micro-batches, or begin it anew without those that were added. With
+/* Begin an update of so many micro-batches. Those of an unfinished update are dropped, but a change
+ * that wf_trainer_add has already made to the weights stays (see the option micro_batches). With
  * several ranks it may fail once the rank's last micro-batch was added, because the ranks then
  * exchange gradients. This rank must add each i with *from <= i < *to, which may be none; a single
  * process has all of them. from and to may be NULL. */
@@ -128,11 +129,13 @@ WF_API bool wf_trainer_swap_averages(wf_trainer *t);
  * not call it between the micro-batches of an update. */
 WF_API bool wf_trainer_save(wf_trainer *t, const char *path, const wf_meta *meta, int n_meta);
 /* Go on from such a file; every rank calls it. options are those of wf_load: NULL is strict. With
- * .allow = WF_ALLOW_MISSING, averages that the file lacks can be switched on, and begin with the
+ * .allow = WF_ALLOW_MISSING, the trainer may have averages that the file lacks; they begin with the
  * next update. A file that is refused changes nothing. */
 WF_API bool wf_trainer_load(wf_trainer *t, const char *path, const wf_load_options *options);
 /* Load moments and averages from such a file, written after so many steps; load the parameters
- * before. Kinds of moments that the file lacks keep their values: zeros in a new trainer. */
+ * before. If the file has no moments, they keep their values (zeros in a new trainer); if it has no
+ * averages, they begin with the next update. False if it has only some of either for its
+ * parameters. */
 WF_API bool wf_trainer_resume(wf_trainer *t, const wf_file *f, int64_t steps);
 
 #ifdef __cplusplus

@@ -5,9 +5,10 @@
 
 #include "nn/trainer.h"
 
-/* Collective. Write a file of only these leaves and metadata, with moments and averages, as formats
- * of models need. A rank without memory for its list must still call it, with leaves NULL and n 1.
- * If that is rank 0 no file is written, and the other ranks do not wait. */
+/* Collective. Write a file of these leaves (parameters, buffers), the moments and averages, and
+ * only this metadata: wf_model_save needs its own format. A rank without memory for its list must
+ * still call it, with leaves NULL and n 1. If that is rank 0 no file is written, and the other
+ * ranks do not wait. */
 bool wf_trainer_write(wf_trainer *t, const char *path, wf_tensor *const *leaves, int n,
                       const wf_meta *meta, int n_meta);
 
@@ -16,9 +17,11 @@ typedef struct wf_trainer_parts {
     /* update: the plan that makes the update, if it has several micro-batches; average: the plan
      * that updates the averages. NULL: there is no such plan */
     wf_plan *update, *average;
-    /* a micro-batch's plan fetches loss and count; the update's plan fetches the norm, or NULL */
+    /* the plan of a micro-batch fetches loss and count; the plan that makes the update fetches
+     * norm, unless it is NULL */
     const wf_tensor *loss, *count, *norm;
-    /* fed: rates to the plan that makes the update; `at` [2] to those of micro-batches, or NULL */
+    /* inputs: rates of the plan that makes the update, average_rate of `average`, `at` [2] of the
+     * plans of micro-batches; the last two may be NULL */
     const wf_tensor *rates, *average_rate, *at;
     const wf_optimizer_options *options;
     const wf_schedule *schedule;

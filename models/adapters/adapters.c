@@ -1,5 +1,5 @@
-/* models/adapters/adapters.c - low-rank adapters in the graph of a model: their names, and their
- * products beside those of the matrices that they adapt. See adapters.h.
+/* models/adapters/adapters.c - low-rank adapters in the graph of a model: their names, their
+ * parameters and their products. See adapters.h.
  *
  * A hook of parameters declares A and B beside each matrix W that the targets name. A hook of
  * products adds alpha / rank x A^T B^T to x W^T. So W + B A is never computed. */
@@ -67,8 +67,9 @@ int wf_modules_of(const wf_model *m, const wf_tensor *weight,
     return WF_MODULE_PARTS + 1;
 }
 
-/* True if the target of n characters is the module's whole name, its end after a dot, or ALL, which
- * is every matrix of the layers, an in_proj by its parts. */
+/* True if the target of n characters is the module's whole name, or its end after a dot, or ALL.
+ * ALL fits every matrix of the layers, and of an in_proj only its parts q_proj, k_proj and
+ * v_proj. */
 static bool fits(const char *target, size_t n, const char *module) {
     size_t k = strlen(module);
     if (n == strlen(ALL) && memcmp(target, ALL, n) == 0)

@@ -25,8 +25,8 @@ bool wf_adapter_find(const wf_model *m, const char *module, wf_tensor **a, wf_te
 /* The factor of B A: alpha / rank, or 1 if alpha is 0. */
 double wf_adapter_scale(const wf_adapters *o);
 
-/* Between these two calls, m's graph declares A and B beside each matrix that the targets name, and
- * adds their product to each product with that matrix. wf_adapters_end poisons the graph if a
+/* Between these two calls, recording a matrix that the targets name also records its A and B, and
+ * recording a product with the matrix also adds their product. wf_adapters_end fails the graph if a
  * target is no module of the model. */
 void wf_adapters_begin(wf_model *m);
 void wf_adapters_end(wf_model *m);

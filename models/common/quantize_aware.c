@@ -68,8 +68,8 @@ static float largest_of(int64_t n, const float *x) {
     return value;
 }
 
-/* Rounds a row to int8 and back, where `largest` is its largest |x|. If that is not finite, the row
- * stays as it is, so that the loss shows it. */
+/* Rounds a row to int8 and back, where `largest` is its largest |x|. A row with an infinity or a
+ * NaN is copied without rounding, so that the loss shows it. */
 static void round_by_rows(int64_t n, const float *x, float largest, float *y) {
     float scale = isfinite(largest) ? wf_int8_scale_of(largest) : 1;
     if (!isfinite(largest))

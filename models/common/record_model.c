@@ -71,9 +71,9 @@ int64_t wf_model_inputs(wf_model *m) {
     return B;
 }
 
-/* The table of embeddings. If its embeddings are scaled by sqrt(D), or if the output layer shares
- * it (tied embeddings), its initial values have the variance 1 / D. With the variance 1, the logits
- * of a tied output would be sqrt(D) times too large. */
+/* The table of embeddings. Its initial values have the variance 1 / D if embeddings are scaled by
+ * sqrt(D) or if the output layer shares the table (tied embeddings), else 1. With the variance 1,
+ * the logits of a tied output would be sqrt(D) times too large. */
 struct wf_embedding_layer wf_token_table(wf_graph *g, const char *name, int64_t rows, int64_t dim,
                                          bool scaled, bool shared) {
     struct wf_embedding_layer l = wf_embedding_new(g, name, rows, dim, scaled || shared);

@@ -15,8 +15,8 @@
  * present length or at the greatest. With beam 1 the first end token is enough: the search is
  * greedy.
  *
- * By Marian's rule (beam_search.h) the beam shrinks: each hypothesis that ends leaves one place
- * fewer, and in each step only as many continuations as there are places are looked at.
+ * By Marian's rule (beam_search.h) the beam shrinks: each hypothesis that ends takes one place
+ * away. In each step, only as many of the best continuations are examined as there are places.
  *
  * Penalties (Wu et al. 2016, eq. 14, and the power of the length) grow with the length and are at
  * least 1, but for an empty output. The length counts the end token, if there is one. */
@@ -48,7 +48,7 @@ static int best_head(const search *q, const sentence *s) {
     return best;
 }
 
-/* Makes room among the finished hypotheses for one with this score, after equal ones, and returns
+/* Makes room for a hypothesis with this score among the finished ones, behind equal scores. Returns
  * its index. */
 static int place_for(sentence *s, double score) {
     int at = s->n_ended++;
@@ -73,8 +73,9 @@ static bool done(const search *q, const sentence *s, int n) {
     const wf_decode_options *o = q->o;
     int64_t present = wf_length_of(q, s) + 1;
     int64_t longest = s->limit + (o->at_limit != WF_LIMIT_NO_END);
-    /* with these two rules a total may rise, by the decay at the end token and by rounding with a
-     * penalty below 1. Then no result is final before the length limit */
+    /* with these two rules a total may rise: decay raises the end token's log-probability, and a
+     * penalty below 1 enlarges one that rounding left above 0. Then no result is final before the
+     * length limit */
     bool adds = o->decay != 1 || o->repetition_penalty < 1;
     if (n == 0 || (!adds && hopeless(q, s, longest, o->nbest))) return true;
     if (s->n_ended < o->beam) return false;

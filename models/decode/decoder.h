@@ -40,7 +40,8 @@ struct wf_decoder {
      * The other one is NULL */
     wf_plan *encode, *prompt;
     /* plans that are run with the state or for scores: step computes logits. The others are made
-     * when they are first needed: hidden_step ends at hidden, and score serves wf_score */
+     * when they are first needed: hidden_step ends at the last layer's output, and score serves
+     * wf_score */
     wf_plan *step, *hidden_step, *score;
     /* the step that this search runs: step or hidden_step */
     wf_plan *running;
@@ -52,8 +53,8 @@ struct wf_decoder {
     /* [capacity]: for each row, the index of the sentence whose slices of `memory` it reads */
     int32_t *row_index;
     grown prompts;
-    /* logits of the last step, [rows,V] in the model's type, or hidden [rows,D] if such a step
-     * runs; the memory belongs to the plan, or to few_logits.c */
+    /* logits of the last step, [rows,V] in the model's type; after hidden_step the last layer's
+     * output [rows,D]. The memory belongs to the plan, or to few_logits.c */
     const void *logits;
     int64_t source_length;
     /* true during a public call, so that calls from a callback are refused */
@@ -77,16 +78,16 @@ bool wf_decoder_begin(wf_decoder *d, int b, int s, const int32_t *src, const int
 /* Sets the number of rows to n; row i belongs to sentence owner[i]. */
 bool wf_decoder_rows(wf_decoder *d, int n, const int *owner);
 /* The token that is fed at `position`, from 0 to n, before the output. n is wf_model_begin of the
- * length of the prompt src, which is NULL in an encoder-decoder: there n is 0, and this the start
- * token. A decoder-only model has the prompt, with the start token before it (start_first) or after
- * it; with start_if_empty it has the start token only if src is NULL. */
+ * prompt's length. Encoder-decoder: src is NULL and n is 0, and the token is the start.
+ * Decoder-only: src is the prompt, and the start token comes before it (start_first) or after it;
+ * with start_if_empty there is a start token only if src is NULL. */
 int32_t wf_decoder_prompted(const wf_decoder *d, const int32_t *src, int64_t n, int64_t position);
 /* Decoder-only: runs the first n tokens of each of b sequences, which fills the KV cache. */
 bool wf_decoder_prompt(wf_decoder *d, int b, int s, const int32_t *src, int64_t n);
-/* Makes steps compute hidden instead of logits, until another search begins. */
+/* Makes steps end at the last layer's output, without logits, until another search begins. */
 bool wf_decoder_stop_at_hidden(wf_decoder *d);
 /* Runs a step: feeds each row's newest token, ids [rows], at this position. Afterwards d->logits
- * predict the next token, or are hidden [rows,D] if steps stop there. */
+ * predict the next token, or are the last layer's output [rows,D] if steps end there. */
 bool wf_decoder_step(wf_decoder *d, const int32_t *ids, int64_t position);
 
 /* ---- decode_options.c ------------------------------------------------------------------------ */

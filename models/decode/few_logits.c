@@ -1,8 +1,9 @@
 /* models/decode/few_logits.c - the logits of a shortlist's candidates alone.
  *
- * A step ends with hidden. The output matrix's rows for all candidates in the batch are copied
- * once, in the matrix's layout, into a graph of one product. Each logit is a sum of its own, and
- * each int8 row has its own scale. So a logit has the bits that the whole product gives it. */
+ * A decoding step ends with `hidden`, the last layer's output. The rows of the output matrix for
+ * all candidates of the batch are copied once, in the matrix's layout, into a graph of one product.
+ * Each logit is a sum of its own, and each int8 row has its own scale. So a logit has the bits that
+ * the whole product gives it. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,9 +1,9 @@
 /* models/decode/narrow.c - a search among the candidates of a shortlist.
  *
- * A sentence's candidates are those for its own source, and the end token, so that its output does
- * not depend on its batch. Probabilities sum to 1 over the candidates: their logits are gathered
- * into a short row. Rules find tokens by their ids, so they get a whole row, where all other tokens
- * have minus infinity. */
+ * A sentence's candidates are those for its own source, and the end token. So its output does not
+ * depend on the other sentences of the batch. Probabilities sum to 1 over the candidates: their
+ * logits are gathered into a short row. Rules find tokens by their ids, so they get a whole row,
+ * where all other tokens have minus infinity. */
 #include "narrow.h"
 
 #include <math.h>
@@ -22,8 +22,8 @@ struct narrow {
     few_logits *few; /* NULL: steps compute all logits */
 };
 
-/* Inserts the end token into n ascending ids, which have room for it, unless they contain it.
- * Returns their number. */
+/* Inserts the end token into n ascending ids, unless it is among them. The array must have room for
+ * n + 1. Returns the new number of ids. */
 static int64_t with_end(int32_t *ids, int64_t n, int32_t end) {
     int64_t at = 0;
     while (at < n && ids[at] < end) at++;

@@ -83,8 +83,8 @@ static void ban(const ruled_row *r, int64_t token) {
     put(r, token, -INFINITY);
 }
 
-/* Penalises every token that has occurred, starting from the model's own logit, so that a token
- * that has occurred twice is penalised only once. */
+/* Penalises every token that has occurred. Each penalty starts from the model's own logit, so a
+ * token that occurred twice is penalised only once. */
 static void penalise_repetitions(const ruled_row *r) {
     double penalty = r->q->o->repetition_penalty;
     for (int64_t i = 0; penalty != 1 && i < r->n; i++) {

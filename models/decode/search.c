@@ -2,10 +2,10 @@
  * hypotheses.
  *
  * In every step the candidates of each row are chosen (in parallel: a row is a task). Then it is
- * decided for each sentence which of them go on (beam.c, sample.c). The first child of a hypothesis
- * stays in its parent's row of the KV cache, and only the other children get a copy of that row.
- * Idle rows stay in the batch until they are a quarter of it, because a smaller batch needs a new
- * plan. */
+ * decided for each sentence which of them go on (beam.c, sample.c). A child is a hypothesis with
+ * one more token. The first child stays in its parent's row of the KV cache, and only other
+ * children get a copy of that row. Idle rows stay in the batch until they are a quarter of it,
+ * because a smaller batch needs a new plan. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -158,8 +158,7 @@ static int without_impossible(const candidate *c, int n) {
     return n;
 }
 
-/* Gives candidates, which were chosen by logits that rules changed, the model's own
- * log-probabilities. */
+/* Gives candidates the model's own log-probabilities, after they were chosen by changed logits. */
 static void take_own_log_probs(const logit_row *own, double normaliser, candidate *c, int n) {
     for (int i = 0; i < n; i++)
         c[i].log_prob = wf_logit_at(own, own->logits, c[i].token) - normaliser;

@@ -30,7 +30,7 @@ typedef struct ended {
 } ended;
 
 typedef struct sentence {
-    /* index: the sentence's number for random draws; limit: the most tokens of an output */
+    /* index: the sentence's number for random draws; limit: the most tokens of its output */
     int64_t index, limit;
     /* the position whose logits choose the first token */
     int64_t begin;
@@ -76,7 +76,7 @@ typedef struct search {
     int rows;
     /* [2 b width] the sentence that each row belongs to; -1: the row is idle */
     int *owner;
-    /* the row that each row was copied from */
+    /* [2 b width] the row whose KV cache each row continues */
     int32_t *from;
     /* each row's newest token */
     int32_t *ids;
@@ -95,7 +95,8 @@ typedef struct search {
     child *next;
     /* [width] each live hypothesis's next candidate in a beam; later the row of each child */
     int *heads;
-    /* [V] masks of allowed tokens: before the end token may come, and afterwards */
+    /* [V] masks of allowed tokens: open[0] before the minimum length, without the end; then
+     * open[1] */
     void *open[2];
     /* one piece of memory per thread, with parts for drawing, for rules and for a shortlist */
     char *scratch;
@@ -157,8 +158,9 @@ bool wf_apply_rules(const search *q, const sentence *s, int row, char *scratch, 
 
 /* ---- narrow.c -------------------------------------------------------------------------------- */
 
-/* Find the candidates of every sentence, if there is a shortlist. Steps then compute the logits of
- * all candidates alone, unless these are many, or a listener reads whole rows. */
+/* Find the candidates of every sentence, if there is a shortlist. Steps then compute only the
+ * logits of the batch's candidates, unless these are more than half of all tokens, or a listener
+ * reads whole rows. */
 bool wf_narrow_open(search *q, int s, const int32_t *src, const int32_t *src_length);
 void wf_narrow_close(search *q);
 /* Runs a step of all rows: see wf_decoder_step. */

@@ -96,7 +96,7 @@ static wf_tensor *encode(const stack *s, wf_tensor *ids, wf_tensor *valid, bool 
 
 /* ---- objectives ------------------------------------------------------------------------------ */
 
-/* The head of masked language models: hidden -> logits [B,S,V]. */
+/* The head of masked language models: m->hidden [B,S,D] -> logits [B,S,V]. */
 static void predict(wf_encoder *e, const stack *s) {
     const wf_encoder_config *c = &e->config;
     wf_model *m = &e->model;

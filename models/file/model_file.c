@@ -130,8 +130,8 @@ static int find_parts(wf_loader *l, const wf_tensor *leaf, const wf_entry *part[
     return found == PARTS ? PARTS : 0;
 }
 
-/* Finds a leaf's tensors: under its name, under the names of a tied table, or part by part. A
- * parameter that a program added may be missing. */
+/* Finds a leaf's tensors: under its name, under the names of a tied table, or as separate q, k and
+ * v. A parameter that a program added may be missing. */
 static bool find_leaf(wf_loader *l, const wf_model *m, wf_tensor *leaf) {
     static const char reason[] = " in the file: the model ties them";
     const wf_entry *part[PARTS] = { NULL };

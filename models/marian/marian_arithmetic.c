@@ -148,7 +148,7 @@ static int64_t tasks_rows(const wf_call *c, int phase) {
     return phase == 0 ? wf_task_count(wf_view_count(&c->in[ROWS_IDS]), rows_in_task(c)) : 0;
 }
 
-/* The words of a row of the panels: the word of column p is words[p / 4 * *step]. */
+/* The words of a row of the panels, 4 columns each: column p is words[p / 4 * *step + p % 4]. */
 static unsigned char *words_of_row(void *panels, int64_t rows, int64_t k, int64_t row,
                                    int64_t *step) {
     int64_t whole = wf_panel_rows(WF_F32), first = row / whole * whole;
@@ -190,7 +190,8 @@ static const wf_op table_rows = {
 
 /* ---- in the place of the model's products and rows ------------------------------------------- */
 
-/* A part of a weight, [rows, k], and the buffers that hold it for its product and its rows. */
+/* A part of a weight, [rows, k], and its buffers: the operands of its product and of its
+ * embedding. */
 typedef struct matrix {
     wf_tensor *weight, *in[OPERANDS], *multiplier;
     int part;
@@ -211,8 +212,8 @@ static wf_tensor *new_buffer(const matrix *a, const char *name, int64_t first, w
     return wf_transient_buffer(a->weight->graph, text, type, ndim, shape, wf_init_zeros());
 }
 
-/* The matrix with its panels, which are made for the first of its product and its rows. NULL: the
- * graph has failed. */
+/* The matrix of these rows. Its first use, by a product or an embedding, makes the panels. NULL:
+ * the graph has failed. */
 static matrix *matrix_of(recording *r, wf_tensor *weight, int64_t rows, int64_t first) {
     int64_t k = weight->shape[1], panel[] = { rows, (int64_t)wf_int8_weight_bytes(k) / 4 };
     int part = (int)(first / rows);
@@ -257,8 +258,8 @@ static bool divided_by(float multiplier, const float *values, int64_t n) {
     return true;
 }
 
-/* The multiplier of a table that is not multiplied, for which a file has no scale: 127 by the
- * largest value, or a neighbour of that number. 0: there is none. */
+/* The multiplier of a table that is not multiplied, for which a file has no scale: 127 / the
+ * largest |value|, or a neighbouring float. 0: none of them fits all values. */
 static float find_multiplier(const float *values, int64_t n) {
     enum { NEIGHBOURS = 2 };
     float largest = 0;
@@ -271,7 +272,7 @@ static float find_multiplier(const float *values, int64_t n) {
     return 0;
 }
 
-/* The multiplier qB of a token table. 0: it has other values than those of int8. */
+/* The multiplier qB of a token table. 0: its values are not int8 integers over one multiplier. */
 static float multiplier_of(const recording *r, const wf_tensor *table) {
     int at = wf_marian_scale_index(r->values, table, 0);
     if (at >= 0) return r->scales[2 * at + 1];
@@ -279,7 +280,8 @@ static float multiplier_of(const recording *r, const wf_tensor *table) {
     return values ? find_multiplier(values, wf_count(table)) : 0;
 }
 
-/* The hook of embeddings: records rows of integers in the place of y, which are those of y. */
+/* The hook of embeddings: in the place of y, records an op that reads the same rows from
+ * integers. */
 static wf_tensor *replace_rows(void *user, wf_tensor *y, wf_tensor *table, wf_tensor *ids) {
     recording *r = user;
     const wf_tensor *values = wf_find(r->values->graph, table->name);

@@ -55,7 +55,8 @@ static bool join(wf_marian_scales *s, const wf_tensor *x, const wf_tensor *weigh
     return false;
 }
 
-/* The hook of products: notes a product with a weight that Marian has, and leaves it as it is. */
+/* The hook of products: notes each product with a weight that Marian has, and returns y
+ * unchanged. */
 static wf_tensor *note(void *user, wf_tensor *y, wf_tensor *x, wf_tensor *weight, int64_t first) {
     wf_marian_scales *s = user;
     char name[MARIAN_NAME];

@@ -103,8 +103,8 @@ float wf_marian_multiplier(float largest);
 static inline float wf_marian_integer(float value, float multiplier) {
     return wf_int8_nearest(value * multiplier);
 }
-/* Rounds n values to int8 with one multiplier, 127 / the largest absolute value. Writes the n
- * integers, and after them the multiplier as f32. */
+/* Rounds n values to int8 with one multiplier, see wf_marian_multiplier. Writes the n integers, and
+ * after them the multiplier as f32. */
 void wf_marian_round(const float *values, int64_t n, char *to);
 
 /* ---- marian_calibrate.c ---------------------------------------------------------------------- */

@@ -1,5 +1,5 @@
-/* models/marian/marian_rewrite.c - writes a model into a copy of the binary file that it was
- * imported from and trained further: new weights, the same settings and scales of activations.
+/* models/marian/marian_rewrite.c - writes a model, imported from a binary file and trained further,
+ * into a copy of that file: new weights, the same settings and scales of activations.
  *
  * A matrix in int8 has one multiplier, 127 divided by the largest absolute value. If the file's
  * integers already give the matrix's values, its bytes stay. So a model that was not trained gives

@@ -53,7 +53,7 @@ wf_tensor *wf_marian_declare_scales(wf_model *m) {
                     wf_init_zeros());
 }
 
-/* The scale of activations beside a matrix; see add_scale in marian_binary.c. 0: there is none. */
+/* The scale of a matrix's activations; see add_scale in marian_binary.c. 0: it is not there. */
 static float scale_in(marian_file *f, const char *matrix, bool table) {
     char name[MARIAN_NAME + 16];
     snprintf(name, sizeof name, "%s_QuantMultA", matrix);

@@ -87,8 +87,8 @@ static const wf_entry *find_table(const reading *r, int i) {
     return kept ? wf_file_find(r->file, kept) : e;
 }
 
-/* Finds all three tables, in the order of wf_tables. A table without any name is tied. If the file
- * leaves a choice, the decoder's is tied with the output's rather than with the encoder's. */
+/* Finds all three tables, in the order of wf_tables. A table that the file lacks is tied. If the
+ * file leaves a choice, the decoder's is tied with the output's rather than with the encoder's. */
 static bool find_tables(const reading *r, const wf_entry *t[WF_TABLES]) {
     for (int i = 0; i < WF_TABLES; i++) t[i] = find_table(r, i);
     if (!t[1]) t[1] = t[2] ? t[2] : t[0];

@@ -70,7 +70,7 @@ static wf_tensor *rotations(const wf_transformer *m, const struct wf_position_la
 
 /* The mask of layer i's self-attention: the padding mask, or with relative positions (Raffel et al.
  * 2020) the bias of distances, which is -inf at padding. Layers that share a bias share its node:
- * that of the layer before is `shared`. */
+ * `shared` is the mask of the layer before. */
 static wf_tensor *self_mask(const wf_transformer *m, int64_t i, wf_tensor *x, bool source,
                             wf_tensor *shared) {
     const wf_transformer_config *c = &m->config;
@@ -116,8 +116,8 @@ static wf_tensor *encoder(wf_transformer *m, wf_tensor *rotary, wf_tensor *x) {
 
 /* ---- decoder (3.1, right) -------------------------------------------------------------------- */
 
-/* [B,T,D] -> [B,T,D]. Each layer's keys and values of the memory are kept in cross_k and cross_v,
- * so that one plan can compute them once per sentence, and the plan of a step is fed with them. */
+/* [B,T,D] -> [B,T,D]. cross_k and cross_v are each layer's keys and values of the memory. One plan
+ * computes them once per sentence, and the plan of a decoding step is fed with them. */
 static wf_tensor *decoder(wf_transformer *m, wf_tensor *memory_rotary, wf_tensor *rotary,
                           wf_tensor *x) {
     const wf_transformer_config *c = &m->config;

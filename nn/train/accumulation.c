@@ -7,7 +7,7 @@
 #include "nn/module.h"
 #include "ops/update/sums.h"
 
-/* A transient buffer that is a stack of n tensors with the shape of x. */
+/* A transient buffer, which files leave out: a stack of n tensors with the shape of x. */
 static wf_tensor *stack_of(wf_tensor *x, const char *name, int n) {
     int64_t shape[WF_MAX_DIMS] = { n };
     if (x->ndim == WF_MAX_DIMS)

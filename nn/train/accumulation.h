@@ -15,7 +15,7 @@ typedef struct wf_accumulation {
     int n;         /* parameters */
     wf_tensor *at; /* the input [2] that wf_accumulate reads */
     /* n + 1 transient buffers "<name>.<parameter>.sum" and "<name>.count", each a stack of partial
-     * sums [partial_sums,...]. An update reads only values that it has written itself */
+     * sums [partial_sums,...]. No update reads sums that an earlier one has left */
     wf_tensor **sums;
     wf_tensor **adds;    /* n + 1 nodes: a plan that fetches all of them adds a micro-batch */
     wf_tensor **grads;   /* n tensors: the sums over all micro-batches */

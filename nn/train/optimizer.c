@@ -268,7 +268,7 @@ const char *wf_optimizer_scope(wf_graph *g, const wf_optimizer_options *o) {
     return wf_scope_push(g, o->name && o->name[0] ? o->name : WF_OPTIMIZER_SCOPE);
 }
 
-/* True if no other optimizer uses the current scope, which is that of its name. */
+/* True if no other optimizer has this name, which is the current scope. */
 static bool name_is_free(wf_graph *g) {
     const char *name = wf_scope_push(g, "rates"), *rates = wf_scope(g, name);
     if (!wf_find(g, rates)) return true;

@@ -219,8 +219,8 @@ wf_tensor *wf_shard_kept(const wf_optimizer *o, int i, int k) {
 
 /* ---- made and freed -------------------------------------------------------------------------- */
 
-/* Allocates buffers for the largest round. They hold the sums of an update, or every saved value of
- * the pieces. */
+/* Allocates the exchange buffers for the largest round. They hold the sums of an update, or all
+ * values of the pieces that a checkpoint keeps. */
 static bool make_room(wf_sharded *s, int64_t micro_batches) {
     int ranks = s->slices.ranks, most = s->of->n_moments + 1, received = 1;
     for (int64_t of = 1; of <= micro_batches; of++) {

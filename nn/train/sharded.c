@@ -78,8 +78,9 @@ static void begin(wf_sharded *s, int64_t micro_batches) {
     }
 }
 
-/* Notes that all gradient sums of a parameter are computed. Each round of the exchange that
- * contains blocks of it waits for one parameter less, and is sent when it waits for none. */
+/* Notes that all gradient sums of a parameter are computed. The rounds of the exchange that contain
+ * its blocks have one parameter less to wait for. A round may be sent when it waits for none, in
+ * order. */
 static void is_summed(wf_sharded *s, int param) {
     int64_t from = s->slices.first_block[param], to = s->slices.first_block[param + 1];
     for (int round = 0; round < s->slices.rounds && from < to; round++) {
@@ -130,8 +131,8 @@ static const char *sum_of(const wf_sharded *s, const wf_piece *piece, int k) {
     return (const char *)wf_leaf_lent(sums) + (size_t)first * s->real;
 }
 
-/* Packs what another rank owns in this round, for each partial sum of this rank. Returns the end of
- * the packed data. */
+/* Packs those parts of this rank's partial sums that the rank `owner` owns in this round; nothing
+ * if that is this rank. Returns the end of the packed data. */
 static char *pack_sums(const wf_sharded *s, int owner, int round, char *to) {
     wf_piece piece;
     for (int k = 0; owner != s->t->rank && k < s->tree.depth; k++) {
@@ -151,8 +152,8 @@ static bool exchange_failed(wf_sharded *s, const char *why) {
     return false;
 }
 
-/* Adds a partial sum to this rank's stack for its slice: one that was received (from), or, if
- * `from` is NULL, number `own` of the partial sums of its own micro-batches. */
+/* Adds a partial sum to the stack of this rank's slice. `from` points to a received sum; NULL: the
+ * sum is number `own` on the stack of this rank's micro-batches. */
 static bool add_sum(wf_sharded *s, int round, const double at[2], int own, const char *from) {
     wf_plan *p = s->add[round];
     for (int i = s->first[round]; i < s->first[round + 1]; i++) {
@@ -195,7 +196,8 @@ static bool exchange_round(wf_sharded *s, int round) {
     return !elements || add_sums(s, round, micro_batches, elements);
 }
 
-/* Sends the gradient sums of a round (slices.h) to the ranks that own them, which add them. */
+/* Sends the gradient sums of a round (slices.h) to their owners, and adds those that this rank
+ * owns. */
 static bool exchange(void *sharded, int round) {
     wf_sharded *s = sharded;
     return told_why(s, exchange_round(s, round), s->exchange_error);
@@ -207,9 +209,8 @@ static double real_at(const wf_sharded *s, const void *x, int64_t i) {
     return s->real == sizeof(double) ? ((const double *)x)[i] : (double)((const float *)x)[i];
 }
 
-/* Add the counts of all ranks in the same order as the gradients. A sum of two floats that is
- * computed in double and then rounded equals their sum in float, so the bits are those of one
- * process. */
+/* Add the counts of all ranks in the same order as the gradients. Two floats added in double and
+ * then rounded give their sum in float, so the bits are those of one process. */
 static bool add_counts(wf_sharded *s, int64_t micro_batches, double *total) {
     wf_sum_tree all = wf_sum_tree_of(micro_batches);
     double stack[WF_SUM_TREE_DEPTH];
@@ -336,7 +337,7 @@ static bool spread(wf_sharded *s) {
     return true;
 }
 
-/* True if all micro-batches were fed that this rank has in an update of this many micro-batches. */
+/* True if this rank has fed all of its micro-batches of an update with this many micro-batches. */
 static bool all_are_summed(wf_sharded *s, int64_t micro_batches) {
     wf_range range = wf_rank_range(micro_batches, s->t->rank, s->slices.ranks);
     if (range.from == range.to) s->tree = wf_sum_tree_of(micro_batches);
@@ -352,8 +353,8 @@ static bool refuse(wf_sharded *s) {
     return wf_shard_failed(s, why);
 }
 
-/* Finish the exchange. The time of its collectives, minus the time spent waiting here, is the least
- * time for which it overlapped with the last micro-batch. */
+/* Finish the exchange. s->hidden counts the time of its collectives minus the time of waiting here:
+ * for at least so long the exchange overlapped with the last micro-batch. */
 static bool finish_exchange(wf_sharded *s, int64_t micro_batches) {
     double began = wf_seconds_now();
     if (!wf_sender_begun(s->sender)) begin(s, micro_batches);
@@ -437,8 +438,8 @@ void wf_sharded_release(wf_sharded *s) {
         for (int k = 0; k < wf_shard_kept_count(s); k++) wf_leaf_forget(wf_shard_kept(s->of, i, k));
 }
 
-/* Copy a piece of a leaf of the model's graph into the rank's own leaf. A parameter without values
- * gives its initial ones; a buffer without values is not copied. */
+/* Copy a piece of a parameter or buffer from the model's graph to the rank's own graph. A parameter
+ * without values gives its initial ones; a buffer without values is not copied. */
 static bool take(wf_sharded *s, const wf_piece *piece, wf_tensor *from, wf_tensor *to) {
     if (from->kind == WF_BUFFER && !wf_leaf_lent(from)) return true;
     char *at = s->send;

@@ -54,7 +54,7 @@ typedef struct wf_sharded {
     int64_t most;     /* most micro-batches of an update */
     int numbers;      /* doubles that each micro-batch gives */
     wf_sum_tree tree; /* the stack of sums of this rank's micro-batches */
-    int64_t room;     /* the bytes that send has, and receive, too */
+    int64_t room;     /* bytes of `send`, and of `receive` */
     char *send, *receive;
     int64_t *send_at, *receive_at; /* [ranks + 1] */
     /* the sender: it sends gradients while the last micro-batch is computed */
@@ -114,8 +114,8 @@ int wf_sharded_partial_sums(int64_t micro_batches, int rank, int ranks);
 int wf_shard_kept_count(const wf_sharded *s);
 wf_tensor *wf_shard_kept(const wf_optimizer *o, int i, int k);
 
-/* The bytes that this rank's slice and its exchange buffers take (0 while wf_sharded_in_update is
- * true); and the bytes that it sends in an update. */
+/* wf_sharded_memory: the bytes of this rank's slice and exchange buffers; 0 while
+ * wf_sharded_in_update is true. wf_sharded_traffic: the bytes that the rank sends in an update. */
 size_t wf_sharded_memory(const wf_sharded *s);
 int64_t wf_sharded_traffic(const wf_sharded *s, int64_t micro_batches);
 

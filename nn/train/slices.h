@@ -1,7 +1,7 @@
 /* nn/train/slices.h - which rank owns which elements of the parameters in a sharded optimizer.
  *
- * All elements of all parameters are one sequence of blocks, those of wf_square_sums: a parameter
- * begins with a block of its own. Blocks are sent in rounds, from the last block to the first. The
+ * All elements of all parameters form one sequence of blocks, those of wf_square_sums; each
+ * parameter begins a new block. Blocks are sent in rounds, from the last block to the first. The
  * backward pass finishes the last parameters first, so one round can be sent while the gradients of
  * the next are still being computed. If a round has N blocks, rank q of R owns those from ceil(q N
  * / R) up to ceil((q + 1) N / R). All blocks of a rank together are its slice. Not installed. */
@@ -23,7 +23,7 @@ typedef struct wf_slices {
 /* The part of a parameter within some blocks. */
 typedef struct wf_piece {
     int param;
-    int64_t first, n; /* elements of it */
+    int64_t first, n; /* its elements [first, first + n) */
 } wf_piece;
 
 typedef struct wf_blocks {
@@ -34,9 +34,9 @@ typedef struct wf_blocks {
  * rank. False: out of memory. */
 bool wf_slices_new(wf_slices *s, wf_tensor *const *params, int n, int ranks, int64_t most);
 void wf_slices_free(wf_slices *s);
-wf_blocks wf_round_of(const wf_slices *s, int round); /* all ranks' */
+wf_blocks wf_round_of(const wf_slices *s, int round); /* the blocks of all ranks */
 wf_blocks wf_slice_in_round(const wf_slices *s, int rank, int round);
-/* The first piece in a range of blocks, which is then shortened by it. False: no blocks are
+/* Writes the first piece in a range of blocks, and removes it from the range. False: none is
  * left. */
 bool wf_next_piece(const wf_slices *s, wf_blocks *blocks, wf_piece *piece);
 /* The sizes of everything that a rank owns. */

@@ -4,9 +4,9 @@
  *     M = 7:      ((0 + 1) + (2 + 3)) + ((4 + 5) + 6)
  *
  * The left child of a node [from, to) has a power of two of the micro-batches: the largest that
- * leaves some for the right child. So the micro-batches can be divided among machines, each of
- * which adds those of its range, and the total has the same bits wherever the range was cut.
- * Partial sums that are not yet part of a larger one wait on the stack of wf_accumulate:
+ * leaves some for the right child. So each machine can add the micro-batches of its own range, and
+ * the total has the same bits wherever the ranges were cut. Partial sums that are not yet part of a
+ * larger one wait on the stack of wf_accumulate:
  *
  *     wf_sum_tree t = wf_sum_tree_of(M);
  *     for (i = from; i < to; i++) added = wf_sum_tree_push(&t, i, i + 1);
@@ -30,8 +30,8 @@ typedef struct wf_sum_tree {
 } wf_sum_tree;
 
 wf_sum_tree wf_sum_tree_of(int64_t micro_batches);
-/* Put the sum of the node [from, to), which follows the last one, on the stack. Returns the number
- * of sums at the top of the stack that are added to it before, and leave the stack. */
+/* Push the sum of the node [from, to), which begins where the last node ended. First, finished left
+ * siblings are popped from the top of the stack and added to it. Returns how many. */
 int wf_sum_tree_push(wf_sum_tree *t, int64_t from, int64_t to);
 /* Push the micro-batches [from, to), as if one by one, but in logarithmic time. Returns the
  * greatest height that the stack would have meanwhile. */

@@ -14,7 +14,7 @@ static const char averaged_key[] = "trainer.averaged_since";
 
 /* ---- saving ---------------------------------------------------------------------------------- */
 
-/* The contents of a file: given leaves, or all leaves of the graph. */
+/* The contents of a file: given leaves (parameters and buffers), or all leaves of the graph. */
 typedef struct contents {
     const char *path;
     wf_tensor *const *leaves; /* NULL: all */
@@ -140,12 +140,12 @@ bool wf_trainer_load(wf_trainer *t, const char *path, const wf_load_options *opt
     return ok;
 }
 
-/* Tensors of a file, and the leaves that they are for. */
+/* Tensors of a file, and the leaves that they will be loaded into. */
 typedef struct state {
     const wf_entry **entries;
     wf_tensor **leaves;
     int n;
-    /* name of a moment or average that the file lacks, although it has its parameter */
+    /* name of a moment or average that is not in the file, although its parameter is */
     const char *lacking;
 } state;
 

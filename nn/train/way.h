@@ -1,6 +1,7 @@
-/* nn/train/way.h - inside nn/train: a trainer, and the three ways of making an update: at once, in
- * parts, in shards. Each way has its own plans and its own handling of gradients. The loop, rates
- * and numbers are in trainer.c, files in trainer_file.c. Not installed. */
+/* nn/train/way.h - inside nn/train: a trainer, and the three ways of making an update: at once (one
+ * micro-batch), in parts (several, accumulated), in shards (several ranks). Each way has its own
+ * plans and its own handling of gradients. The loop, rates and numbers are in trainer.c, files in
+ * trainer_file.c. Not installed. */
 #ifndef WEFT_NN_TRAIN_WAY_H
 #define WEFT_NN_TRAIN_WAY_H
 
@@ -24,12 +25,12 @@ static inline void wf_list_add_all(wf_tensor_list *l, wf_tensor *const *t, int n
 }
 
 typedef struct wf_way {
-    /* Record what the way needs besides the optimizer; NULL: nothing. False after
-     * wf_trainer_failed */
+    /* Record what the way needs besides the optimizer; NULL: nothing. Here and below false means
+     * that wf_trainer_failed has noted the error */
     bool (*record)(wf_trainer *t);
     /* Add the way's own fetches and feeds to the plan of a micro-batch */
     void (*list)(const wf_trainer *t, wf_tensor_list *fetch, wf_tensor_list *feed);
-    /* Make the other plans */
+    /* Make the other plans. in_flight: see wf_trainer_open */
     bool (*open)(wf_trainer *t, int64_t in_flight);
     void (*close)(wf_trainer *t);
     /* Set t->from and t->to to this rank's micro-batches; NULL: all of them */
@@ -61,7 +62,7 @@ struct wf_trainer {
     struct wf_sharded *sharded;   /* the optimizer's shard; used by wf_in_shards alone */
     wf_schedule schedule;
     wf_pool *pool;
-    wf_transport *transport; /* NULL: alone */
+    wf_transport *transport; /* NULL: one process */
     const wf_way *way;
     bool made;
     int64_t most; /* most micro-batches of an update */
@@ -92,11 +93,11 @@ static inline bool wf_trainer_failed(wf_trainer *t, const char *why) {
 
 /* ---- trainer.c ------------------------------------------------------------------------------- */
 
-/* Make a plan that fetches these updates, one per parameter, and `more` unless it is NULL, and
- * feeds one input. */
+/* Make a plan that is fed one input, and fetches these updates, one per parameter, and `more`
+ * unless it is NULL. */
 wf_plan *wf_trainer_plan_updates(wf_trainer *t, wf_tensor *const *updates, wf_tensor *more,
                                  wf_tensor *feed);
-/* Like wf_trainer_new; with several ranks, rounds have about in_flight blocks. */
+/* Like wf_trainer_new; with several ranks, a round of an exchange has about in_flight blocks. */
 wf_trainer *wf_trainer_open(wf_graph *g, wf_tensor *loss_sum, wf_tensor *count,
                             const wf_trainer_options *options, int64_t in_flight);
 
