@@ -10,8 +10,8 @@
 
 enum { VALUE_NAME = 96 };
 
-/* Give a value a label, because the emitted functions are named after labels. The label stays in
- * the graph. */
+/* Give a value a label, unless it has one: the emitted functions are named after labels. The label
+ * stays in the graph. */
 static wf_tensor *named(wf_tensor *t, const char *name) {
     return t->label ? t : wf_named(t, name);
 }
@@ -40,7 +40,7 @@ wf_plan *wf_attention_values_plan(model_emitter *e) {
 }
 
 /* Write to `to` the name of the C function that returns a pointer to a value. False with message:
- * the plans have none, because the value is not contiguous. */
+ * the value is not contiguous, so the plans have no such function. */
 static bool see(const model_emitter *e, const wf_tensor *t, const char *plans,
                 char to[2 * VALUE_NAME], char *message) {
     char name[VALUE_NAME], call[2 * VALUE_NAME];

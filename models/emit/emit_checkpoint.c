@@ -41,7 +41,7 @@ static wf_tensor **list_leaves(const training_emitter *e, int *n) {
     return leaves;
 }
 
-/* Text as a literal of C. */
+/* Append the text as a C string literal. */
 static void add_literal(wf_text *t, const char *text) {
     wf_text_puts(t, "\"");
     for (; *text; text++) {
@@ -57,8 +57,8 @@ static void add_literal(wf_text *t, const char *text) {
     wf_text_puts(t, "\"");
 }
 
-/* Write a leaf's row of the table. A leaf that no plan reads is refused, because the C file has no
- * weights for it. */
+/* Write a leaf's row of the table. A leaf that is not f32, or that no plan reads, is refused,
+ * because the C file has no weights for it. */
 static bool write_tensor(training_emitter *e, const wf_tensor *x, char *message) {
     wf_text *t = &e->text;
     char name[MOST_NAME], place[MOST_NAME + 32];

@@ -4,7 +4,8 @@
 #include "json_emitter.h"
 #include "models/text/characters/characters.h"
 
-/* Write the cut of words at the matches of an expression, given by its number. */
+/* Write the call that cuts words at the matches of an expression, given by its number. False: the
+ * number is negative, so the expression was not written. */
 static bool cut(json_emitter *e, int expression, wf_behavior how, bool inverts) {
     static const char *const names[] = { "REMOVED", "ISOLATED", "MERGED_WITH_PREVIOUS",
                                          "MERGED_WITH_NEXT", "CONTIGUOUS" };
@@ -53,7 +54,7 @@ static bool cut_spaces(json_emitter *e, const wf_text_step *s) {
     return cut(e, wf_write_character_of(e, wf_is_space), REMOVED, false);
 }
 
-/* Words, and runs of characters that are neither in a word nor a space. */
+/* Cut out words, and runs of characters that are neither in a word nor a space. */
 static bool cut_words(json_emitter *e, const wf_text_step *s) {
     return cut_spaces(e, s) && cut(e, wf_write_character_of(e, is_word), CONTIGUOUS, false);
 }
@@ -71,7 +72,7 @@ static bool cut_split(json_emitter *e, const wf_text_step *s) {
     return cut(e, wf_write_expression(e, &s->expression), (wf_behavior)s->choice, s->flags[INVERT]);
 }
 
-/* Write the expression of one character. */
+/* Write the expression that matches one character. Returns its number, or -1 with message. */
 static int write_code(json_emitter *e, uint32_t code) {
     wf_code_set s = { 0 };
     bool ok = (wf_set_new(&s) && wf_set_add(&s, code, code)) || fail(e->message, "out of memory");

@@ -4,7 +4,7 @@
 static bool write_level(json_emitter *e, const wf_text_step *s) {
     (void)s;
     wf_text_puts(e->body, "    spell_tokens(&w->lists);\n");
-    e->bytes *= 3; /* U+FFFD for a byte */
+    e->bytes *= 3; /* a byte may become U+FFFD, which has 3 bytes */
     return true;
 }
 

@@ -184,7 +184,7 @@ int wf_write_expression(json_emitter *e, const wf_expression *x) {
     free(sets);
     if (!ok) return -1;
     size_t bytes = x->literals_capacity ? x->n_literals : 0;
-    for (size_t i = 0; i < x->n; i++) /* wf_expression_literal does not count them */
+    for (size_t i = 0; i < x->n; i++) /* n_literals lacks the text of wf_expression_literal */
         if (x->code[i].op == OP_TEXT && x->code[i].a + x->code[i].b > bytes)
             bytes = x->code[i].a + x->code[i].b;
     snprintf(literals, sizeof literals, "%s_literals_%d", e->side, number);

@@ -296,7 +296,7 @@ bool wf_emit_json_text(text_emitter *x, const wf_tokenizer *t, char *message) {
                               "Pieces by their ids; \"\" gives no text.", l.pieces, n, message);
     e.bytes = (double)l.longest + 1;
     if (ok && is_level(p.decoders)) {
-        x->longest = 3 * ((int64_t)l.longest + 1); /* U+FFFD for a byte */
+        x->longest = 3 * ((int64_t)l.longest + 1); /* a byte may become U+FFFD, which has 3 bytes */
         wf_text_puts(&x->decode, "    (void)w;\n    decode_level(target_pieces, ids, n, to);\n");
     } else if (ok) {
         ok = write_decoders(&e, &p, &l);

@@ -252,7 +252,7 @@ static bool decode_level(text_emitter *x, const wf_tokenizer *t, char *message) 
          wf_write_pieces(&x->tables, "target_pieces", "Pieces by their ids; \"\" gives no text.",
                          pieces, o->n_pieces, message);
     free(pieces);
-    x->longest *= 3; /* U+FFFD for a byte */
+    x->longest *= 3; /* a byte may become U+FFFD, which has 3 bytes */
     wf_text_puts(&x->decode, "    (void)w;\n    decode_level(target_pieces, ids, n, to);\n");
     return ok;
 }

@@ -10,7 +10,8 @@ enum { MOST_NAME = 128 };
 
 /* ---- room ------------------------------------------------------------------------------------ */
 
-/* The arrays of the type `training` in plain_training.c, and 1,024 bytes for its other fields. */
+/* The bytes of the arrays in the type `training` of plain_training.c, and 1,024 for its other
+ * fields, rounded up to a multiple of 64. */
 int64_t wf_training_bytes(const training_emitter *e) {
     const wf_batch_shape *most = &e->most;
     int64_t ids = most->B * most->S + 1 + most->B + 2 * most->B * most->T;
@@ -201,7 +202,7 @@ static void write_progress(wf_text *t, const wf_schedule *s) {
                   s->steps, s->steps, (double)s->warmup, (double)s->steps, (double)s->warmup);
 }
 
-/* nn/train/schedule.c */
+/* Write the schedule of nn/train/schedule.c as C. */
 static void write_schedule(training_emitter *e) {
     wf_text *t = &e->text;
     const wf_schedule *s = e->parts.schedule;
@@ -235,7 +236,7 @@ static void write_schedule(training_emitter *e) {
                   (double)(s->warmup > 1 ? s->warmup : 1));
 }
 
-/* wf_optimizer_rates */
+/* Write wf_optimizer_rates as C. */
 static void write_rates(training_emitter *e) {
     wf_text *t = &e->text;
     const wf_optimizer_options *o = e->parts.options;

@@ -6,7 +6,8 @@
 
 /* ---- room ------------------------------------------------------------------------------------ */
 
-/* The sum of the fields of `searches` in plain_search.c, with the padding of its structs. */
+/* The bytes of `searches` in plain_search.c: the sum of its fields, with the padding of its
+ * structs. */
 int64_t wf_search_bytes(const model_emitter *e) {
     int64_t beam = e->search.beam, output = e->output + 1;
     int64_t candidates = beam * (beam + 1) * 16, outputs = 2 * beam * 24 + 2 * beam * 16;

@@ -1,4 +1,5 @@
-/* models/emit/emit_sentencepiece.c - the tables of a SentencePiece tokenizer; text_emitter.h. */
+/* models/emit/emit_sentencepiece.c - the tables of a SentencePiece tokenizer. See
+ * text_emitter.h. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,8 +41,8 @@ static bool is_symbol(const wf_spm *m, size_t i) {
     return m->pieces[i].type == SPM_USER_DEFINED;
 }
 
-/* Is piece i found by its text? An unknown, control or byte piece may have the text of a normal
- * piece, and is found instead of it. */
+/* Is piece i found by its text? If an unknown, control or byte piece has the text of a normal
+ * piece, the text finds that piece and not the normal one. */
 static bool is_found(const wf_spm *m, size_t i) {
     return wf_spm_id(m, m->pieces[i].text) == (int32_t)i;
 }
@@ -153,8 +154,8 @@ static void write_encoder(text_emitter *x, const wf_sentencepiece *s, const char
                   (int)s->o.special[WF_UNK_ID], s->o.n_before);
 }
 
-/* Write the body of encode_line. ROOM fits a line of which every byte becomes three, as a space
- * does, with spaces around it; a line that becomes longer is refused. */
+/* Write the body of encode_line. ROOM is enough for a line of which every byte becomes three, as a
+ * space does, with spaces around it. The emitted function refuses a line that becomes longer. */
 static void write_body(text_emitter *x, const wf_sentencepiece *s) {
     static const char *const cutters[] = { [SPM_UNIGRAM] = "cut_probable(&source_text, w->paths, ",
                                            [SPM_BPE] = "cut_merged(&source_text, &w->merges, ",

@@ -40,9 +40,9 @@ void wf_write_floats(wf_text *t, const char *name, const char *says, const float
 
 /* ---- texts ----------------------------------------------------------------------------------- */
 
-/* Can a string literal contain the character itself? Control characters, U+2000 to U+206F (which
- * have direction marks), private characters, U+FEFF, and all from U+FFF0 on are written as octal
- * escapes, because compilers warn about some of them. */
+/* Can a string literal contain the character itself? Compilers warn about some characters, so octal
+ * escapes replace control characters, U+00AD, U+2000 to U+206F (with direction marks), surrogates,
+ * private characters, U+FEFF, all from U+FFF0 on, and the characters " \ and ?. */
 static bool is_plain(int32_t code) {
     if (code < 0xA0) return code >= ' ' && code < 127 && code != '"' && code != '\\' && code != '?';
     if (code >= 0x2000 && code < 0x2070) return false;

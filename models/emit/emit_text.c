@@ -10,7 +10,7 @@ enum { LEAST_LINE = 1024, BYTES_OF_TOKEN = 8, DIGITS_OF_ID = 12 };
 
 /* ---- sizes ----------------------------------------------------------------------------------- */
 
-/* The sum of the fields of text_work, which write_memory writes, with their padding. */
+/* The bytes of text_work, which write_memory writes: the sum of its fields, with their padding. */
 static int64_t bytes_of_work(const text_emitter *x) {
     const model_emitter *e = x->e;
     int64_t ids = 4 * (2 * (e->source + 1) + e->output + 1);
@@ -22,8 +22,8 @@ static int64_t bytes_of_work(const text_emitter *x) {
     return (ids + links + paths + words + lists + x->room + x->raw + 128 + 63) / 64 * 64;
 }
 
-/* The tokens that remain of a line with too many. A decoder-only model leaves room for an output,
- * as in tools/generate/. */
+/* The number of tokens that are kept of a line with too many. A decoder-only model leaves room for
+ * an output, as in tools/generate/. */
 static int64_t kept_tokens(const model_emitter *e) {
     int64_t most = wf_model_longest_source(e->model), half = most - most / 2, kept = half;
     if (e->model->src) return e->source;

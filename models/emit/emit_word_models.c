@@ -119,7 +119,7 @@ static bool write_pairs(json_emitter *e, const wf_word_model *m) {
     wf_text_print(t, ", %d, %d,\n    { source_merges, %n, 0, 0 },\n};\n\n", (int)m->fuse_unknown,
                   (int)m->ignore_merges, (int64_t)m->merges.n);
     e->x->affix = 2 * MOST_AFFIX;
-    /* an unknown character may become a link for each of its bytes */
+    /* an unknown character may need a link for each of its bytes */
     e->x->links = (int64_t)(has_bytes ? e->bytes : e->characters);
     wf_text_puts(e->body, "    status = encode_pairs(&source_text, &w->merges, &w->words, to);\n");
     return true;

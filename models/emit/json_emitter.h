@@ -55,13 +55,15 @@ int wf_write_set_of(json_emitter *e, bool (*has)(uint32_t code));
 /* Write an expression. Returns the NUMBER of its name SIDE_expression_NUMBER, or -1 with
  * message. */
 int wf_write_expression(json_emitter *e, const wf_expression *x);
-/* Write the expression that matches one character of a set. */
+/* Write the expression that matches one character of a set. Returns its NUMBER, or -1 with
+ * message. */
 int wf_write_character(json_emitter *e, const wf_code_set *s);
 int wf_write_character_of(json_emitter *e, bool (*has)(uint32_t code));
 
 /* ---- emit_word_models.c ---------------------------------------------------------------------- */
 
-/* Write the tables of the model, and the call of the function that encodes words. */
+/* Write the tables of the model, and the call of the function that encodes words. False with
+ * message. */
 bool wf_write_word_model(json_emitter *e, const wf_word_model *m);
 
 #endif

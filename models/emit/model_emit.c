@@ -63,7 +63,8 @@ static int64_t lower(int64_t asked, int64_t most) {
     return asked && asked < most ? asked : most;
 }
 
-/* Find the most tokens of a source and of an output, and the positions of a cache row. */
+/* Find the most tokens of a source and of an output, and the positions in a row of the KV
+ * caches. */
 static bool take_lengths(model_emitter *e, const wf_model_emit_options *o, char *message) {
     const wf_model *m = e->model;
     int64_t most = wf_model_longest_source(m), room = wf_model_room(m, 0);

@@ -17,7 +17,8 @@ static size_t end_of_part(const char *at, bool *in_comment) {
     return n;
 }
 
-/* Append a line. In code, outside comments and strings, "model" and "model_..." get the prefix. */
+/* Append a line. In code, outside comments and strings, `name` replaces "model" in the words
+ * "model" and "model_...". */
 static void add_line(wf_text *t, const char *line, const char *name, bool *in_comment) {
     bool in_string = false;
     for (const char *at = line; *at;) {

@@ -21,7 +21,7 @@ enum { LONGEST_STRING = 4095 };
 
 typedef struct text_emitter {
     model_emitter *e;
-    wf_text tables, encode, decode; /* the bodies of encode_line and decode_line */
+    wf_text tables, encode, decode; /* tables in C; the bodies of encode_line and decode_line */
     int64_t links, room, raw;       /* sizes of arrays; 0: no such array */
     bool has_paths;
     /* for a tokenizer.json. has_words, has_codes, has_best: the emitted C file has the types

@@ -295,7 +295,8 @@ static bool each_module(loading *l, const wf_model *base, const wf_model *into) 
     return ok;
 }
 
-/* Records the model of the file `base` with the listed adapters, and loads them. */
+/* Builds the model of the file `base` with the listed adapters, and loads their values. NULL with
+ * message. */
 static wf_model *adapted(loading *l, const wf_model *plain_model, const wf_file *base,
                          wf_adapters *o) {
     wf_hf_put_text(&l->targets, "", 1);

@@ -193,7 +193,8 @@ static bool put_not_done(hf_text *t, const wf_generation *g, char *message) {
     return ok;
 }
 
-/* Writes ids and lengths. The lengths of a language model do not include the prompt. */
+/* Writes special ids, the size of the beam and limits of lengths. In a language model the lengths
+ * do not include the prompt. */
 static void put_lengths(hf_text *t, const hf_config *c, const wf_generation *g) {
     const wf_decode_options *d = &g->options;
     if (c->decoder_only) {

@@ -126,7 +126,7 @@ const hf_family *wf_hf_family(const char *model_type) {
     return NULL;
 }
 
-/* True if f, which is no family of T5, has models of this form. */
+/* True if models of f, which is no family of T5, can have this configuration. */
 static bool is_of(const hf_family *f, const wf_transformer_config *c) {
     bool plain = !c->relative_buckets && c->norm == WF_LAYER_NORM && !c->gated && !c->head_dim &&
                  c->attention_scale == 0 && !c->scale_output && c->tie != WF_TIE_INPUTS;

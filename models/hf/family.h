@@ -1,14 +1,14 @@
-/* models/hf/family.h - inside models/hf: the keys and tensor names of a family. A family consists
- * of table rows, without code. */
+/* models/hf/family.h - inside models/hf: the families of encoder-decoders, with their keys of
+ * config.json and names of tensors. A family consists of table rows, without code. */
 #ifndef WEFT_MODELS_HF_FAMILY_H
 #define WEFT_MODELS_HF_FAMILY_H
 
 #include "models/transformer.h"
 
-/* The configuration in config.json: that of the Transformer, and further values. */
+/* Values of config.json: the Transformer's configuration, and values that are not in it. */
 typedef struct hf_config {
     wf_transformer_config c;
-    int64_t decoder_heads, decoder_ffn, pad, start, end; /* pad, start, end: -1 if it has none */
+    int64_t decoder_heads, decoder_ffn, pad, start, end; /* pad, start, end: token ids; -1: none */
     /* shared: encoder and decoder share one table of token embeddings; tied: the output layer and
      * the decoder share one */
     bool shared, tied;
@@ -28,8 +28,8 @@ typedef struct hf_key {
     const char *absent; /* the JSON value if the key is missing; NULL: it must be present */
 } hf_key;
 
-/* A key that must have this value if it is present: JSON, or the value of another key, named in
- * `as`. */
+/* A key that must have a certain value if it is present: `value`, as JSON, or else the value of the
+ * key named in `as`. */
 typedef struct hf_constant {
     const char *name, *value, *as;
 } hf_constant;
@@ -57,8 +57,8 @@ typedef struct hf_family {
     wf_positions positions;
     bool norm_first, final_norms, embedding_norm, output_bias;
     bool may_separate; /* encoder and decoder may have vocabularies of their own */
-    /* t5: a form of T5 with relative positions, RMSNorm and no biases. per_layer: each layer has
-     * its own relative biases. unscaled: hf_config.scaled has no effect, as in mT5 */
+    /* t5: a form of T5 with relative position biases, RMSNorm and no other biases. per_layer: each
+     * layer has its own position biases. unscaled: hf_config.scaled has no effect, as in mT5 */
     bool t5, per_layer, unscaled;
     int64_t pad; /* required value of pad_token_id; -1: any */
     const hf_key *keys;
@@ -70,7 +70,7 @@ typedef struct hf_family {
     const char *const *tables;
 } hf_family;
 const hf_family *wf_hf_family(const char *model_type); /* NULL: none */
-/* The family that has models of this form; NULL: none. */
+/* The family whose models can have this configuration; NULL: there is none. */
 const hf_family *wf_hf_family_of(const wf_transformer_config *c);
 const char *wf_hf_family_names(void);
 

@@ -1,7 +1,8 @@
 /* models/hf/files.c - the list of the files that a folder may have.
  *
- * Paths are made only of names in the list, as an assert checks. The one exception are weight files
- * that an index names (shards.c), which gives programs both. */
+ * Paths are made only from names in this list; an assert checks it. Weight files that an index
+ * names are the one exception: shards.c opens them. Its wf_hf_list_files returns names of both
+ * kinds. */
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* models/hf/folder.h - inside models/hf: the parts of a folder, read and written. */
+/* models/hf/folder.h - inside models/hf: reads and writes the parts of a Hugging Face folder. */
 #ifndef WEFT_MODELS_HF_FOLDER_H
 #define WEFT_MODELS_HF_FOLDER_H
 
@@ -9,8 +9,8 @@
 #include "models/text_formats.h"
 #include "object.h"
 
-/* The output bias of a token that is ruled out, whose probability becomes 0. So log-probabilities
- * of the other tokens over the whole vocabulary equal those that renormalize_logits computes. */
+/* The output bias of a banned token, which makes its probability 0. So log-probabilities of the
+ * other tokens over the whole vocabulary equal those that renormalize_logits computes. */
 #define HF_SHUT_OUT (-1e4f)
 
 typedef struct hf_search {
@@ -18,7 +18,8 @@ typedef struct hf_search {
     bool renormalize;
 } hf_search;
 
-/* Takes the bytes of one file of a folder, to write or to keep them. False with message. */
+/* Receives the bytes of one file of an exported folder, and writes or keeps them. False with
+ * message. */
 typedef bool (*wf_hf_put)(void *user, const char *name, const void *bytes, size_t size,
                           char *message);
 
@@ -79,7 +80,8 @@ bool wf_hf_of_file(const char *name, bool ok, char *message);
 
 bool wf_hf_read_search(const hf_object *o, hf_config *c, hf_search *s, char *notes, char *message);
 bool wf_hf_is_search_key(const char *name);
-/* True if a setting may be in wf_generation.not_done. sample: the search draws its tokens. */
+/* True if wf_generation.not_done, the list of unsupported settings, may have this one. sample: the
+ * search draws its tokens. */
 bool wf_hf_may_be_not_done(const char *name, bool sample);
 /* hf_not_done.c: parses g->not_done, the settings that weft's search does not support, into the
  * pairs of o. Free o in either case. False with message: it is no list of such settings, or out of
@@ -104,7 +106,7 @@ typedef struct hf_tensors {
 /* Adds a tensor of f32. Returns its values, zeros, for the caller to fill. NULL: out of memory. */
 float *wf_hf_add_tensor(hf_tensors *t, const char *name, int ndim, const int64_t *shape);
 /* wf_hf_save_tensors writes a file, as transformers does. wf_hf_tensor_bytes returns the bytes of
- * the file, which the caller frees. */
+ * that file, which the caller frees. False or NULL with message. */
 bool wf_hf_save_tensors(const hf_tensors *t, const char *path, char *message);
 char *wf_hf_tensor_bytes(const hf_tensors *t, size_t *bytes, char *message);
 void wf_hf_tensors_free(hf_tensors *t);
@@ -152,7 +154,7 @@ typedef struct hf_text {
 } hf_text;
 void wf_hf_put_text(hf_text *t, const char *part, size_t n);
 void wf_hf_put_string(hf_text *t, const char *s);                     /* in quotes */
-void wf_hf_put_token(hf_text *t, const char *key, const char *piece); /* a pair after another one */
+void wf_hf_put_token(hf_text *t, const char *key, const char *piece); /* a further pair */
 
 /* Appends formatted text, which must have at most 255 bytes. */
 WF_PRINTF(2, 3) void wf_hf_put_as(hf_text *t, const char *format, ...);
@@ -184,7 +186,8 @@ const char **wf_hf_pieces(const hf_object *o, int64_t *n, char *message);
 /* Returns `rows` pieces by id, in an array to be freed. A piece is NULL for a row of the embeddings
  * without one. NULL with message. */
 const char **wf_hf_pieces_in(const hf_object *vocabulary, int64_t rows, char *message);
-/* Reads a token's text. Older files have an object that holds the text as "content". */
+/* Reads a token's text, also if the value is an object that holds it as "content". Without the key
+ * it is `absent`. False: the value is no text, or has 80 bytes or more. */
 bool wf_hf_token_text(const hf_object *o, const char *key, const char *absent, char text[80]);
 
 #endif

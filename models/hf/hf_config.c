@@ -199,7 +199,7 @@ static bool vocabularies(const hf_family *f, hf_config *c, char *message) {
                     "config.json: 'decoder_vocab_size' is %lld and 'vocab_size' %lld, but "
                     "'share_encoder_decoder_embeddings' is true",
                     (long long)c->c.tgt_vocab, (long long)c->c.src_vocab);
-    if (f->t5) /* the weights decide, too: wf_hf_own_output */
+    if (f->t5) /* import.c replaces it if the weights have an output of their own */
         c->c.tie = c->tied ? WF_TIE_ALL : WF_TIE_INPUTS;
     else
         c->c.tie = !c->tied ? WF_TIE_NONE : c->shared ? WF_TIE_ALL : WF_TIE_DECODER;

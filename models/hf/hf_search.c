@@ -209,8 +209,8 @@ static bool agreed_id(const hf_object *o, const char *key, int64_t *of_config, c
     return true;
 }
 
-/* Reads the end token. A language model may have a list of them: then the one in config.json is
- * used, or else the first, and the list is reported as unsupported. */
+/* Reads the end token. A language model may have a list of them. Then the end token of config.json
+ * is used if it has one, or else the first of the list, and the list is reported as unsupported. */
 static bool read_end(const hf_object *o, hf_config *c, wf_generation *g, char *notes,
                      char *message) {
     int32_t ids[HF_MOST_ENDS];
@@ -291,7 +291,8 @@ static bool read_own_lengths(const hf_object *o, const hf_config *c, wf_generati
     return true;
 }
 
-/* Reads length limits. transformers counts the start and a forced end; weft counts neither. */
+/* Reads the length limits of an encoder-decoder. transformers counts the start token and a forced
+ * end token; weft counts neither. */
 static bool read_lengths(const hf_object *o, const hf_config *c, wf_decode_options *d,
                          char *message) {
     int64_t fresh = 0, least = 0;
@@ -436,8 +437,8 @@ bool wf_hf_read_search(const hf_object *o, hf_config *c, hf_search *s, char *not
  * prompt. */
 static const char *const of_prompts[] = { "eos_token_id", "max_length", "min_length" };
 
-/* True if a setting may be in wf_generation.not_done: one that weft lacks, or lacks for language
- * models, or one of sampling that this search (sample false) does not use. */
+/* True if a setting may be in wf_generation.not_done: weft lacks it, or lacks it for language
+ * models, or it is a setting of sampling and this search does not sample (sample false). */
 bool wf_hf_may_be_not_done(const char *name, bool sample) {
     bool drawn = strcmp(name, "do_sample") == 0 || HF_LISTED(of_samples, name);
     return neutral_row(name) >= 0 || (drawn && !sample) || HF_LISTED(of_prompts, name);

@@ -35,14 +35,14 @@ static bool read_weights(const char *folder, const hf_family *family, hf_config 
 /* ---- search ---------------------------------------------------------------------------------- */
 
 /* With renormalize_logits, rules banned tokens out by the output's bias. Then scores, also those of
- * forced scoring, are those of a model that cannot produce these tokens. For a family without such
+ * a given output, are those of a model that cannot produce these tokens. For a family without such
  * a bias, only the search renormalises. */
 static bool shut_out(const hf_search *s, wf_hf *out, char *message) {
     wf_tensor *bias = wf_find(out->model->graph, "output.bias");
     const wf_decode_options *d = &s->g.options;
     if (!s->renormalize || !s->g.n_banned || !bias) return true;
-    /* transformers applies these two rules to log-probabilities over all tokens, banned ones too.
-     * With a bias against banned tokens they would be applied to others, so the bias stays. */
+    /* transformers applies these two rules to log-probabilities normalised over all tokens, also
+     * banned ones. The bias would change these log-probabilities, so it is not set. */
     if (d->repetition_penalty != 1 || d->decay != 1) return true;
     size_t bytes = wf_bytes(bias);
     float *values = malloc(bytes + 1);

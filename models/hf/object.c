@@ -123,8 +123,8 @@ bool wf_hf_int(const hf_value *v, int64_t *out) {
     return true;
 }
 
-/* Starts to read a value. The reader decodes in place, so it gets a copy, which the caller
- * frees. */
+/* Starts to read a value. The reader decodes in place, so it reads a copy. Returns the copy, which
+ * the caller frees; NULL: out of memory. */
 static char *begin(struct wf_json *j, const hf_value *v) {
     char *copy = malloc(v->bytes + 1);
     if (!copy) return NULL;

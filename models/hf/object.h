@@ -30,7 +30,7 @@ typedef struct hf_object {
  * wf_hf_is_file is true for a name in the list. */
 const char *wf_hf_file_name(int i);
 bool wf_hf_is_file(const char *name);
-/* The path of a listed file. False: it is too long. */
+/* Writes the path of a file, whose name must be in this list. False: the path is too long. */
 enum { HF_PATH = 4096 };
 bool wf_hf_path(char path[HF_PATH], const char *folder, const char *name);
 
@@ -38,11 +38,11 @@ bool wf_hf_path(char path[HF_PATH], const char *folder, const char *name);
 char *wf_hf_read(const char *folder, const char *name, size_t *bytes, char *message);
 bool wf_hf_exists(const char *folder, const char *name);
 
-/* Read an object. False if a key occurs twice, or if the file is no object. Free o in either
- * case. */
+/* Read an object. False with message: the file cannot be read, is no object, or has a key twice.
+ * Free o in either case. */
 bool wf_hf_object_read(hf_object *o, const char *folder, const char *name, char *message);
 /* wf_hf_object_parse parses a text, which then belongs to o. wf_hf_object_in parses the object that
- * is the value of a key in `outer`. */
+ * is the value of a key in `outer`. False with message; free o in either case. */
 bool wf_hf_object_parse(hf_object *o, const char *name, char *text, size_t bytes, char *message);
 bool wf_hf_object_in(hf_object *o, const hf_object *outer, const char *key, char *message);
 void wf_hf_object_free(hf_object *o);
@@ -50,13 +50,13 @@ void wf_hf_object_free(hf_object *o);
 /* The value of a key. NULL: the key is missing, or its value is null. */
 const hf_value *wf_hf_find(const hf_object *o, const char *key);
 
-/* Read a value as one type. False: it has another type. */
+/* Read a value as one type. False: it has another type, or is a string of `size` bytes or more. */
 bool wf_hf_is_null(const hf_value *v);
 bool wf_hf_int(const hf_value *v, int64_t *out);
 bool wf_hf_real(const hf_value *v, double *out);
 bool wf_hf_bool(const hf_value *v, bool *out);
 bool wf_hf_string(const hf_value *v, char *out, size_t size);
-/* Read an array of n numbers. */
+/* Read an array of n numbers. False: the value is no such array. */
 bool wf_hf_reals(const hf_value *v, double *out, int n);
 /* Write the value's text without the white space outside of its strings. Like snprintf it returns
  * the length needed. */
@@ -65,7 +65,7 @@ size_t wf_hf_compact(const hf_value *v, char *out, size_t size);
  * out. */
 enum { HF_SHOWN = 64 };
 const char *wf_hf_show(const hf_value *v, char out[HF_SHOWN]);
-/* Returns false with a message: the value of a pair of o is not what is wanted. */
+/* Writes the message that v, a value in o, is not `want`. Always returns false. */
 bool wf_hf_wrong(const hf_object *o, const hf_value *v, const char *want, char *message);
 /* Read an array of at most `most` ids; with depth 2 each id is in an array of its own. Returns how
  * many there are; -1: the value is no such array, or out of memory. */

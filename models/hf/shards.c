@@ -75,8 +75,8 @@ static void free_shards(hf_shards *s) {
     free(s->pairs);
 }
 
-/* The file's name without the quotes of the JSON text, nor a '\0' at its end; its length in
- * bytes. */
+/* name_of returns the file's name within the JSON text: after its quote, and without a '\0' at the
+ * end. name_bytes returns the length. */
 static const char *name_of(const hf_value *v) {
     return v->text + 1;
 }

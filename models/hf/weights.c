@@ -3,8 +3,8 @@
  *
  * Each parameter is looked up under the names in family.c and t5_family.c. Every other tensor of
  * the file must be another name of a tied table, or follow from the configuration (sinusoids), or
- * be known to have no effect. All of this is checked before the first tensor is loaded, which frees
- * its memory, because comparing copies needs both. */
+ * be known to have no effect. All of this is checked before the first load: loading a tensor frees
+ * its memory in the file, and comparing two copies needs both. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -185,7 +185,7 @@ typedef struct saving {
     int n_shut_out;
 } saving;
 
-/* Adds n values, with `skipped` zeros before them. False: out of memory. */
+/* Adds a tensor of n values, with `skipped` zeros before them. False: out of memory. */
 static bool add(saving *s, const char *name, int ndim, const int64_t *shape, const float *values,
                 size_t n, size_t skipped) {
     float *data = wf_hf_add_tensor(&s->tensors, name, ndim, shape);

@@ -233,7 +233,8 @@ static void print_fault(const run_outcome *r) {
         printf("  %s\n", r->fault);
 }
 
-/* Compiles the file and runs it in this way. True: all is right. */
+/* Compiles the file and runs it as `what`: "check", "trial", "mistakes" or "picture". fast:
+ * compiled for speed. True: all is right. */
 static bool run_as(int number, const char *file, const char *what, bool fast, run_outcome *r) {
     /* a trial or a picture may train a model, which takes time */
     bool long_run = *what == 't' || *what == 'p';

@@ -49,8 +49,8 @@ typedef struct run_outcome {
 } run_outcome;
 
 /* Run the program as "check", "trial", "mistakes" or "picture", for at most so many seconds. file:
- * the learner's file, for messages. bounded: limit addresses to 4 GB. False: it could not be
- * started. */
+ * the learner's file, for messages. bounded: limit the address space to 4 GB. False: the program
+ * could not be started. */
 bool exercise_run(const char *path, const char *what, const char *file, bool bounded,
                   double seconds, run_outcome *out);
 

@@ -106,7 +106,8 @@ static void drain(int from) {
     while (read(from, bytes, sizeof bytes) > 0) continue;
 }
 
-/* Returns the compiler's exit code. Its messages go to stderr, or are discarded. */
+/* Returns the compiler's exit code; 127: it could not be run. quiet: its messages are discarded,
+ * and do not go to stderr. */
 static int run_command(const command *c, bool quiet) {
     int status = 0, words[2];
     if (pipe(words) != 0) return 127;

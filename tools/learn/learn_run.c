@@ -33,8 +33,8 @@ static void limit(int resource, rlim_t most) {
     setrlimit(resource, &r);
 }
 
-/* Starts the program in this child. The sanitizer reserves more addresses than any limit allows,
- * and has its own memory limit. */
+/* Starts the program in this child. bounded is false for a program with the address sanitizer,
+ * which reserves more addresses than any limit allows, and has its own memory limit. */
 static _Noreturn void become(const char *path, const char *what, int report, int said,
                              double seconds, bool bounded) {
     char descriptor[16];
@@ -89,7 +89,8 @@ static bool take(int from, text *t) {
 }
 
 /* Reads until the report's pipe ends, then reads the learner's output until 0.1 s bring nothing
- * new: a process that the child started may keep that pipe open. True: the time was over before. */
+ * new: a process that the child started may keep that pipe open. True: the time ran out before the
+ * report's pipe ended. */
 static bool listen_to(const child *c, text *report, text *said, double seconds) {
     double until = wf_seconds_now() + seconds;
     struct pollfd from[2] = { { .fd = c->report, .events = POLLIN },

@@ -25,7 +25,7 @@
 enum { LESSON_ARRAYS = 40, LESSON_OUTPUTS = 4, LESSON_CASES = 8, LESSON_MISTAKES = 32 };
 
 typedef enum {
-    ARRAY_VALUES, /* from -1.5 to 1.5 */
+    ARRAY_VALUES, /* from -1.5 to 1.5; others in cases with "small", "large" or "low" */
     /* from -1.5 to 1.5, divided by the root of the last size, so that products stay in range */
     ARRAY_WEIGHTS,
     ARRAY_NEAR_1, /* from 0.5 to 1.5 */
@@ -45,7 +45,7 @@ typedef struct lesson_array {
 /* The inputs of one case. */
 typedef struct sample {
     const char *text; /* the case, such as "T3 S5 causal" */
-    int size[128];    /* by letter */
+    int size[128];    /* by letter: size['T'] is T */
     int n_in;
     float *in[LESSON_ARRAYS]; /* all inputs; of ids their values as floats */
     int *ids[LESSON_ARRAYS];  /* the same ids as integers; NULL for other kinds */
@@ -64,8 +64,8 @@ typedef struct lesson_task {
     const char *cases[LESSON_CASES];
     /* Call the learner's function. */
     void (*learner)(const sample *s, float *const *out);
-    /* Record the right results; inputs are constants. NULL: the model without mistakes is right, as
-     * in tasks on integers. */
+    /* Build the graph of the right results; inputs are constants. NULL: the model without mistakes
+     * is right, as in tasks on integers. */
     void (*weft)(const sample *s, wf_graph *g, wf_tensor *const *in, wf_tensor **out);
     /* Compute the results with mistakes: bit i selects mistakes[i]. */
     void (*model)(const sample *s, uint64_t mistakes, double *const *out);
@@ -97,7 +97,7 @@ extern const lesson the_lesson;
 
 /* ---- numbers: lesson_sample.c ---------------------------------------------------------------- */
 
-/* False: out of memory. */
+/* Make the inputs of the case `text`. False: out of memory. Free s in either case. */
 bool sample_make(sample *s, const lesson_task *t, const char *text);
 void sample_free(sample *s);
 bool sample_has(const sample *s, const char *word);
@@ -131,7 +131,7 @@ typedef struct results {
 bool results_make(results *r, const lesson_task *t, char *message);
 void results_free(results *r);
 
-/* Report where the program is, so that a crash can be located. */
+/* Report the call that begins, so that a crash can be located. task NULL: it has returned. */
 extern void (*lesson_place)(const char *task, const char *text);
 
 /* Print words, wrapped, to the right of the column of names. */
@@ -152,8 +152,8 @@ bool patience_is_over(void);
 bool sample_explains(const result *r, const lesson_task *t, const sample *s, uint64_t set);
 /* True if `out` has the learner's numbers, up to rounding. */
 bool numbers_explain(const result *r, double *const *out);
-/* A model writes this number where a mistake leaves an array of the learner's unwritten: there, any
- * number of the learner's fits. */
+/* A model writes this number where a mistake leaves an element unwritten, or reads outside of an
+ * array: any number of the learner's fits it. */
 extern const double model_anything;
 int mistake_count(const lesson_task *t);
 /* is_wrong: is number i of output k wrong? is_stale: was x computed from an element that was not

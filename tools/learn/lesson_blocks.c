@@ -138,8 +138,8 @@ void block_heads(const struct attention_weights *w, const double *x, int T, cons
 
 /* ---- layer norm ------------------------------------------------------------------------------ */
 
-/* The mean and variance of n numbers that are `step` apart. before: those of the row before, for
- * the mistake of not starting anew. */
+/* The mean, and 1 / the standard deviation, of n numbers that are `step` apart. before: mean and
+ * variance of the row before, for the mistake that sums do not begin at 0 again. */
 static void statistics(const double *x, int n, int step, uint64_t m, double before[2], double *mean,
                        double *inverse) {
     double sum = HAS(m, NORM_RUNNING) || HAS(m, NORM_RUNNING_MEAN) ? before[0] : 0;

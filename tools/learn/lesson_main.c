@@ -1,13 +1,13 @@
 /* tools/learn/lesson_main.c - the main function that the learner's code is linked with. See
  * lesson.h.
  *
- * usage: lesson check|trial|mistakes|picture DESCRIPTOR exits with 0 if all is right, with 1 if
- * not, with 2 without a report
+ * usage: lesson check|trial|mistakes|picture DESCRIPTOR
+ * It exits with 0 if all is right, with 1 if not, and with 2 if it can write no report.
  *
  * The report goes to the descriptor, where the learner's output cannot reach it. A line that begins
  * with '>' names the next call; the last such line of a crashed program tells where it crashed. The
- * line "<" ends every report that has no picture: without it, the learner's code has ended the
- * program. */
+ * line "<" ends every report that has no picture. If it is missing, the learner's code has ended
+ * the program. */
 #include <stdlib.h>
 #include <string.h>
 

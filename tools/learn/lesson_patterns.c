@@ -20,7 +20,7 @@ typedef struct piece {
 
 /* ---- pieces ---------------------------------------------------------------------------------- */
 
-/* "attention wq, wk, wv", 1: "attention wk". */
+/* Sets p->name: part 1 of "attention wq, wk, wv" is "attention wk". */
 static void name_piece(piece *p, const char *name) {
     const char *comma = strchr(name, ','), *from = comma;
     if (!comma) {
@@ -64,8 +64,8 @@ static int beside(const piece *all, int n, int i) {
 /* ---- changed inputs -------------------------------------------------------------------------- */
 
 /* Array `to` is read in the place of array `from`; both: also the other way round; pair: also the
- * arrays beside the two. If `to` is -1, `from` alone is read wrongly: its rows lie `letter` apart,
- * or, if letter is 0, it lies transposed. */
+ * arrays beside the two. If `to` is -1, `from` alone is read wrongly: with rows that are as far
+ * apart as the size `letter`, or transposed if letter is 0. */
 typedef struct change {
     int from, to;
     bool both, pair;
@@ -138,7 +138,8 @@ static bool explains_change(const results *r, const piece *all, int n, change c)
     return true;
 }
 
-/* "decoder norm2 gamma" without its last word: the struct that it is in. */
+/* The length of a name without its last word: "decoder norm2" is the struct of "decoder norm2
+ * gamma". */
 static int struct_length(const char *name) {
     const char *space = strrchr(name, ' ');
     return (int)(space ? (size_t)(space - name) : strlen(name));

@@ -11,7 +11,8 @@ typedef enum { STEP_ATTEND, STEP_ADD, STEP_NORM, STEP_FF } step_kind;
 typedef enum { LOOKS_EVERYWHERE, LOOKS_BACK, LOOKS_AT_TOKENS } step_mask;
 enum { RECIPE_STEPS = 12, RECIPE_INPUTS = 2 };
 
-/* A value is an input, or the result of the step of number value - inputs. */
+/* A step reads values by number: value v is input v, or, from `inputs` on, the result of step v -
+ * inputs. */
 typedef struct recipe_step {
     const char *name; /* of its result: "the self-attention", "a" */
     step_kind kind;

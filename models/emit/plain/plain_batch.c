@@ -20,9 +20,9 @@ static void fail_search(search *s) {
     s->n_ended = 0;
 }
 
-/* Encode the sources of all searches that have begun. Other slots get the memory that the last run
- * of the encoder left, which may have failed, so that a step reads no undefined memory: their rows
- * are computed, but nothing reads the result. Returns the number of sources. */
+/* Encode the sources of all searches that have begun. Other slots get the encoder's last result,
+ * even if that run failed, so that a step reads no undefined memory: their rows are computed, but
+ * nothing reads the result. Returns the number of sources. */
 static int encode_sources(model *m, searches *all) {
     int n = 0;
     for (int i = 0; i < BATCH; i++) {

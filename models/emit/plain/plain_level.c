@@ -35,7 +35,7 @@ static size_t end_of_class(const byte_level *b, const char *text, size_t n, size
     return at;
 }
 
-/* 's 't 're 've 'm 'll 'd */
+/* The bytes of 's, 't, 're, 've, 'm, 'll or 'd at the start of a text; 0: it has none. */
 static size_t contraction(const char *text, size_t n) {
     static const char tails[7][4] = { "s", "t", "re", "ve", "m", "ll", "d" };
     for (int i = 0; text[0] == '\'' && i < 7; i++) {

@@ -76,8 +76,8 @@ static int put_byte_links(pair_links *l, const char *text, size_t n) {
     return 1;
 }
 
-/* Make the links of a word. The link of an unknown character is added only before the next known
- * one, but links of its bytes at once. Returns 0, or an error. */
+/* Make the links of a word. The link of an unknown character waits, because the next one may be
+ * fused with it; links of its bytes do not wait. Returns 0, or an error. */
 static int put_character_links(const pair_model *m, merger *g, const char *word, size_t n) {
     pair_links l;
     l.m = m;

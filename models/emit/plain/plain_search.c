@@ -138,8 +138,8 @@ static int likeliest(const float *logits, int length, candidate *top) {
     return n;
 }
 
-/* Find the candidates of live output i. At its limit only END is one. Returns 0 if the logits are
- * not finite. */
+/* Find the candidates of live output i. At its limit END is the only one. Returns 0 if the logits
+ * are not finite. */
 static int choose(search *s, const float *all, int i, int length) {
     const float *logits = all + (s->first_row + s->live[i].row) * VOCABULARY;
     candidate *top = s->top[i];

@@ -1,5 +1,5 @@
-/* models/hf/encoder/bert_classes.c - the labels of a head of classes: `id2label` of config.json. In
- * a model's file they are one text with a label on each line. */
+/* models/hf/encoder/bert_classes.c - the labels of a classification head: `id2label` of
+ * config.json. In a model's file they are one text with a label on each line. */
 #include <stdlib.h>
 #include <string.h>
 

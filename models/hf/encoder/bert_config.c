@@ -19,7 +19,7 @@ bool wf_hf_is_encoder(const hf_object *config) {
     return family_of(config) != NULL;
 }
 
-/* Searches the JSON text for the class, which allocates nothing. */
+/* Searches the JSON text for the class's name, so it needs no memory. */
 bool wf_hf_bert_names_class(const hf_object *o, const char *class) {
     const hf_value *classes = wf_hf_find(o, "architectures");
     char all[256], name[64];

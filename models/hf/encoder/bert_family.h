@@ -1,15 +1,15 @@
-/* models/hf/encoder/bert_family.h - inside models/hf: the keys and tensor names of a family of
- * encoders. A family consists of table rows, without code. */
+/* models/hf/encoder/bert_family.h - inside models/hf: the families of encoders, with their keys of
+ * config.json and names of tensors. A family consists of table rows, without code. */
 #ifndef WEFT_MODELS_HF_ENCODER_BERT_FAMILY_H
 #define WEFT_MODELS_HF_ENCODER_BERT_FAMILY_H
 
 #include "models/encoder.h"
 #include "models/hf/folder.h"
 
-/* The configuration in config.json: that of the encoder, and further values. */
+/* Values of config.json: the encoder's configuration, and values that are not in it. */
 typedef struct hf_bert_config {
     wf_encoder_config c;
-    int64_t pad, start, end; /* -1: it has none */
+    int64_t pad, start, end; /* token ids; -1: none */
     /* most tokens of a line: max_seq_length of sentence_bert_config.json, or else model_max_length
      * of tokenizer_config.json; 0: neither sets a limit */
     int64_t longest;
@@ -17,7 +17,8 @@ typedef struct hf_bert_config {
 
 enum { HF_BERT_KEYS = 16, HF_BERT_CONSTANTS = 8, HF_BERT_STEMS = 18 };
 
-/* Constants in MPNet's code: the buckets and the distance of its bias, and the padding id. */
+/* Constants in MPNet's code: the buckets and the largest distance of its relative position bias,
+ * and the padding id. */
 enum { MPNET_BUCKETS = 32, MPNET_DISTANCE = 128, MPNET_PAD = 1 };
 
 /* A family of encoders. Each of its tables ends at the first row without a name. */
@@ -27,7 +28,7 @@ typedef struct hf_bert_family {
      * tokens, with one that classifies, and perhaps another, which is only read */
     const char *architectures[4];
     bool counted_positions;
-    bool relative;            /* attention has MPNet's bias of distances, and the padding id is 1 */
+    bool relative;            /* MPNet: a relative position bias, and padding id 1 */
     bool relu_pooler;         /* the pooler's function is relu, not tanh */
     const char *class_pooler; /* the pooler's name in a model that classifies, if it differs */
     bool head_gelu;           /* the head's activation is gelu, whatever that of the layers is */
@@ -37,14 +38,14 @@ typedef struct hf_bert_family {
     hf_constant constants[HF_BERT_CONSTANTS];
     const char *ignored[HF_IGNORED]; /* keys that change no result */
     hf_stem stems[HF_BERT_STEMS];
-    /* bias_copy: another name of the output's bias; dropped: beginnings of names of tensors that
-     * have no effect here */
+    /* bias_copy: another name of the output's bias; dropped: prefixes of names of tensors that have
+     * no effect here */
     const char *bias_copy;
     const char *dropped[4];
 } hf_bert_family;
 
 const hf_bert_family *wf_hf_bert_family(const char *model_type); /* NULL: none */
-/* The family that has models of this form. NULL: none. */
+/* The family whose models can have this configuration. NULL: there is none. */
 const hf_bert_family *wf_hf_bert_family_of(const wf_encoder_config *c);
 
 /* Writes the name of part `part` of a parameter. Returns how many parts the parameter has; 0: the
@@ -63,14 +64,15 @@ bool wf_hf_bert_write_config(const wf_hf *hf, wf_hf_put put, void *user, char *m
 
 /* ---- bert_classes.c -------------------------------------------------------------------------- */
 
-/* Reads the labels of the head's classes into out->class_names. With 0 classes it does nothing. */
+/* Reads the labels of the classification head into out->class_names. With 0 classes it does nothing
+ * and returns true. */
 bool wf_hf_bert_read_classes(const hf_object *o, int64_t classes, wf_hf *out, char *message);
-/* Adds the keys about classes to config.json. */
+/* Adds the keys about the classes to config.json. */
 bool wf_hf_bert_put_classes(hf_text *t, const char *names, int64_t classes, char *message);
 
 /* ---- bert_weights.c -------------------------------------------------------------------------- */
 
-/* Finds the heads of the model by the folder's tensors, and sets them in c: classes with a pooler;
+/* Finds the model's heads by the folder's tensors, and sets them in c: a classifier with a pooler;
  * or else the prediction of masked tokens, without a pooler; or else a pooler alone; or none. */
 void wf_hf_bert_find_heads(const wf_file *f, const hf_bert_family *family, wf_encoder_config *c);
 /* wf_hf_bert_load_weights loads all parameters but those of the layer after pooling, which

@@ -45,8 +45,8 @@ static void put_cut(hf_text *t, int64_t longest) {
                  (long long)longest);
 }
 
-/* Copies the JSON text, but with truncation at `longest` tokens and without padding. A key for one
- * of them that is missing is added at the start of the object. */
+/* Copies the JSON text, but with truncation at `longest` tokens and without padding. If the key of
+ * either is missing, it is added at the start of the object. */
 static bool put_json(hf_text *t, const hf_object *o, int64_t longest) {
     const hf_value *cut = value_of(o, "truncation"), *pad = value_of(o, "padding");
     const char *at = strchr(o->text, '{') + 1, *end = o->text + strlen(o->text);
@@ -76,8 +76,8 @@ static bool put_json(hf_text *t, const hf_object *o, int64_t longest) {
     return !t->failed;
 }
 
-/* Finds the ids that stand around a line, which are those of a line without text. If there are not
- * exactly two, c keeps its ids. */
+/* Finds the ids that the tokenizer puts around a line, by encoding a line without text. If there
+ * are not exactly two, c keeps its ids. */
 static bool find_around(hf_bert_config *c, wf_tokenizer *t, char *message) {
     int32_t ids[2];
     int64_t n = wf_tokenizer_encode(t, "", 0, ids, 2, message);

@@ -29,7 +29,8 @@ static bool read_flag(const hf_object *o, const char *key, bool *out, char *mess
            fail(message, SETTINGS ": '%s' is neither true nor false", key);
 }
 
-/* True for the classes of transformers that read a vocab.txt in this way. */
+/* True if tokenizer_config.json names a class of transformers that reads a vocab.txt in this way,
+ * or names none. */
 static bool is_known_class(const hf_object *o) {
     static const char *const known[] = { "BertTokenizer", "BertTokenizerFast",
                                          "DistilBertTokenizer", "DistilBertTokenizerFast" };

@@ -34,7 +34,7 @@ static bool old_name(const char *name, char old[HF_NAME]) {
     return true;
 }
 
-/* Finds a tensor by its name, with or without the beginning `body`, or by a norm's old name. */
+/* Finds a tensor by its name, with or without the prefix `body`, or by a norm's old name. */
 static const wf_entry *find_in(const wf_file *f, const char *body, const char *name) {
     char old[HF_NAME];
     size_t n = strncmp(name, body, strlen(body)) == 0 ? strlen(body) : 0;
@@ -68,7 +68,7 @@ void wf_hf_bert_find_heads(const wf_file *f, const hf_bert_family *family, wf_en
 
 /* Writes a parameter's name in the file, and returns its number of parts. The output's bias may
  * have two names; as in transformers, the one in bias_copy counts unless the tables are tied. In a
- * model of classes the pooler may have the name class_pooler. */
+ * classifier the pooler may have the name class_pooler. */
 static int name_of(const hf_bert_family *f, const wf_encoder_config *c, const wf_tensor *leaf,
                    int part, char name[HF_NAME]) {
     int parts = wf_hf_bert_name(f, leaf->name, part, name);
@@ -210,7 +210,7 @@ static bool add(saving *s, const char *name, int ndim, int64_t rows, int64_t col
     return data;
 }
 
-/* The name as it is written: files of a model without a head leave out the beginning `body`. */
+/* The name as it is written: files of a model without a head leave out the prefix `body`. */
 static const char *written(const saving *s, const char *name) {
     size_t n = strlen(s->family->body);
     return !s->c->masked_lm && !s->c->classes && strncmp(name, s->family->body, n) == 0 ? name + n

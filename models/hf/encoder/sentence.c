@@ -61,7 +61,7 @@ static bool flag(const hf_object *o, const char *key, bool absent, bool *out, ch
 
 /* ---- Pooling --------------------------------------------------------------------------------- */
 
-/* A row per pooling, in the order in which they are joined: its name, its key in old files. */
+/* A row for each pooling, in the order of concatenation: its name, and its key in old files. */
 typedef struct pooling {
     const char *name, *old;
     wf_pooling bit;
@@ -153,7 +153,7 @@ static bool read_dense_class(const hf_object *o, wf_encoder_config *c, char *mes
                 o->file, v ? wf_hf_show(v, text) : "missing");
 }
 
-/* P: the width of the vector in which all poolings are joined. */
+/* P: the width of the concatenated results of all poolings. */
 static bool read_dense(const hf_object *o, wf_encoder_config *c, int64_t P, char *message) {
     static const char *const read[] = { "in_features", "out_features", "bias",
                                         "activation_function", NULL };

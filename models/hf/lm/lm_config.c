@@ -138,7 +138,8 @@ static bool windowed_layers(const hf_object *o, const hf_lm_config *c, int64_t *
     return true;
 }
 
-/* Reads the window of attention. A window that no text of the model exceeds is left out. */
+/* Reads the window of attention. A window that no text of the model exceeds is left out. False with
+ * message if only some layers have one. */
 static bool read_window(const hf_object *o, hf_lm_config *c, char *message) {
     int64_t n;
     if (!windowed_layers(o, c, &n, message)) return false;

@@ -177,8 +177,8 @@ typedef struct saving {
     hf_tensors tensors;
 } saving;
 
-/* Adds a tensor with `rows` rows of the parameter, transposed if the family stores it so. False:
- * out of memory. */
+/* Adds a tensor: `rows` rows of the parameter times `scale`, less 1 or transposed if the family
+ * stores the parameter so. False: out of memory. */
 static bool add(saving *s, const char *name, const wf_tensor *t, int64_t rows, const float *values,
                 float scale) {
     bool turned = wf_hf_lm_transposed(s->family, t);

@@ -1,18 +1,18 @@
-/* models/hf/lm/lm_family.h - inside models/hf: the keys and tensor names of a family of language
- * models. A family consists of table rows, without code. */
+/* models/hf/lm/lm_family.h - inside models/hf: the families of language models, with their keys of
+ * config.json and names of tensors. A family consists of table rows, without code. */
 #ifndef WEFT_MODELS_HF_LM_LM_FAMILY_H
 #define WEFT_MODELS_HF_LM_LM_FAMILY_H
 
 #include "models/hf/folder.h"
 #include "models/language_model.h"
 
-/* The configuration in config.json: that of the language model, and further values. */
+/* Values of config.json: the language model's configuration, and values that are not in it. */
 typedef struct hf_lm_config {
     wf_language_model_config c;
-    int64_t start, end;          /* -1 if it has none */
+    int64_t start, end;          /* token ids; -1: none */
     bool attention_bias;         /* queries, keys, values and the output's projection have biases */
     bool ff_bias;                /* of feed-forward layers */
-    bool slides;                 /* attention has a sliding window of `window` tokens */
+    bool slides;                 /* attention has a sliding window, unless `window` is 0 */
     int64_t window, window_from; /* window_from: the first layer that has it; -1: all have it */
 } hf_lm_config;
 
@@ -25,11 +25,11 @@ typedef struct hf_lm_family {
     wf_positions positions;
     wf_norm_kind norm;
     bool gated, bias, qkv_bias, qk_norm;
-    int64_t kv_heads;     /* heads of keys and values, if there is no key for them; 0: num_heads */
+    int64_t kv_heads;     /* number of key-value heads, if the family fixes it; else 0 */
     bool from_one;        /* norms' weights are stored minus 1, and embeddings are scaled (Gemma) */
-    bool slides;          /* no key is needed to switch the sliding window on */
+    bool slides;          /* the sliding window is on without a key of config.json for it */
     bool transposed;      /* the file has layers' matrices as [in, out], weft as [out, in] */
-    const char *optional; /* the beginning of all names, which some files leave out; or NULL */
+    const char *optional; /* prefix of most names, which some files leave out; or NULL */
     hf_key keys[HF_LM_KEYS];
     hf_constant constants[HF_LM_CONSTANTS];
     const char *ignored[HF_IGNORED]; /* keys that change no result */
@@ -40,7 +40,7 @@ typedef struct hf_lm_family {
 
 const hf_lm_family *wf_hf_lm_family(const char *model_type); /* NULL: none */
 
-/* The family that has models of this form. NULL with message: there is none. */
+/* The family whose models can have this configuration. NULL with message: there is none. */
 const hf_lm_family *wf_hf_lm_family_of(const wf_language_model_config *c, char *message);
 
 /* Writes the name of part `part` of a parameter. Returns how many parts the parameter has; 0: the

@@ -23,7 +23,7 @@ typedef struct loading {
 
 /* ---- finding --------------------------------------------------------------------------------- */
 
-/* Finds a tensor, also without the beginning that some files leave out. */
+/* Finds a tensor by its name, with or without the prefix that some files leave out. */
 static const wf_entry *find_name(loading *l, const char *name) {
     const char *optional = l->family->optional;
     const wf_entry *e = wf_loader_find(&l->load, name);

@@ -8,8 +8,8 @@
 typedef struct hf_languages {
     const char *family;    /* model_type */
     const char *tokenizer; /* tokenizer_class */
-    const char *set;       /* the value of language_codes; NULL: the family has only one set */
-    const char *codes;     /* of languages, in the order of their ids, with spaces between */
+    const char *set;       /* the value of language_codes; NULL: the class has only one set */
+    const char *codes;     /* language codes in the order of their ids, with spaces between */
     const char *around;    /* text on both sides of a code in its piece, such as "__" */
     const char *source;    /* default language of sources, if the folder names none */
     /* true: vocab.json has the ids of pieces. false: they are the .spm file's ids plus one, as in

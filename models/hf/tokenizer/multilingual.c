@@ -232,7 +232,8 @@ static int64_t piece_id(const many *m, const char *piece) {
     return -1;
 }
 
-/* Reads the id of the language that a key names, or else `absent`; -1: none. */
+/* Sets *id to the language that a key names, or else to the language `absent`; -1: `absent` is "".
+ * False with message: the language is none of this tokenizer's. */
 static bool language_of(const many *m, const char *key, const char *absent, int64_t *id,
                         char *message) {
     char name[NAME], piece[2 * NAME];
@@ -371,8 +372,8 @@ static bool usual_pieces(const made *m, const hf_languages *l) {
     return id == m->s.added;
 }
 
-/* Chooses the row whose languages the tokenizer has. If there is none, chooses a row with fairseq's
- * ids, if the pieces have these. */
+/* Chooses the row whose languages the tokenizer has. If no row has them and the pieces have
+ * fairseq's ids, chooses a row with these ids. NULL: no row fits. */
 static const hf_languages *row_of(const made *m, const char *family) {
     bool behind = m->s.n_after == 2;
     const hf_languages *l = NULL;

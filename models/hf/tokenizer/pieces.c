@@ -26,7 +26,8 @@ const char **wf_hf_pieces(const hf_object *o, int64_t *n, char *message) {
     return pieces;
 }
 
-/* The "content" of an object. */
+/* Reads the "content" of an object, which is the value of a key. False: there is no such text, or
+ * it is too long. */
 static bool content_of(const hf_object *o, const char *key, char text[80]) {
     hf_object inner;
     bool ok = wf_hf_object_in(&inner, o, key, NULL);

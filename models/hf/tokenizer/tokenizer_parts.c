@@ -1,5 +1,5 @@
-/* models/hf/tokenizer/tokenizer_parts.c - parts of a tokenizer.json that is made from a vocabulary
- * of weft. */
+/* models/hf/tokenizer/tokenizer_parts.c - reads a tokenizer.json, and makes parts of one from a
+ * vocabulary of weft. */
 #include <stdlib.h>
 #include <string.h>
 

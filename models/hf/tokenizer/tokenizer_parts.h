@@ -6,12 +6,13 @@
 #include "models/hf/folder.h"
 
 /* Reads the folder's tokenizer.json for a model with `rows` ids as the tokenizer of both sides.
- * special [WF_SPECIAL_IDS]: these ids, or -1. False with message. */
+ * special [WF_SPECIAL_IDS]: ids of padding, unknown, start, end; -1: none. False with message. */
 bool wf_hf_read_json_tokenizer(const char *folder, int64_t rows, const int32_t *special, wf_hf *out,
                                char *message);
-/* The special symbols as "added_tokens". */
+/* Writes the special tokens as "added_tokens". */
 void wf_hf_put_special(hf_text *t, const wf_tokenizer *from);
-/* The text of the codes file, or "" without merges. The caller frees it. NULL: out of memory. */
+/* The text of a codes file with the vocabulary's merges, or "" without merges. The caller frees it.
+ * NULL: out of memory. */
 char *wf_hf_codes(const wf_tokenizer *from);
 /* Writes the merges in the text of a codes file as pairs in JSON. Each line after its header has
  * two pieces with a space between them. */

@@ -70,7 +70,7 @@ static enum operation operation_in(const sample *s) {
     return operation_of(word, strlen(word));
 }
 
-/* The numbers of a case, some of them below 0. b is not near 0. */
+/* The operands a and b of element i. b is moved away from 0, because it may be a divisor. */
 static void operands(const sample *s, int i, double *a, double *b) {
     *a = s->in[A][i];
     *b = s->in[B][i] < 0 ? s->in[B][i] - 0.5 : s->in[B][i] + 0.5;
@@ -90,7 +90,7 @@ static void run_slopes(const sample *s, float *const *out) {
     }
 }
 
-/* One step, recorded with weft's op of the same name. */
+/* Builds one step of a tape with weft's op of the same name. */
 static wf_tensor *record(enum operation operation, wf_tensor *a, wf_tensor *b) {
     switch (operation) {
     case LEAF:
@@ -270,7 +270,7 @@ static void run_backward(const sample *s, float *const *out) {
     struct node tape[MOST_NODES];
     int n = s->size['n'];
     if (!read_tape(s, tape)) return;
-    /* gradients from before are not part of the result, and show if they are not cleared */
+    /* every grad is 0.75 before this call, which shows in the results if it is not cleared */
     backward(tape, n);
     bool touched = false;
     for (int i = 0; i < n; i++) touched = touched || tape[i].grad != 0.75;

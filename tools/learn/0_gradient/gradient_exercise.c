@@ -7,7 +7,7 @@
 void slopes(enum operation operation, double a, double b, double y, double *da, double *db) {
     switch (operation) {
     case ADD:
-        /* *da and *db: y = a + b */
+        /* set *da and *db for y = a + b */
         break;
     case SUB:
         break;

@@ -227,7 +227,7 @@ static const lesson_task input_task = {
 
 /* ---- the picture ----------------------------------------------------------------------------- */
 
-/* Draws waves, which are from -1 to 1, as 0 to 1. */
+/* Draws the learner's positions; values from -1 to 1 become 0 to 1. False: out of memory. */
 static bool draw(picture *p) {
     enum { T = 24, D = 32 };
     *p = (picture){ .heads = 1, .rows = T, .columns = D, .row = "position", .column = "column" };

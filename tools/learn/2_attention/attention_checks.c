@@ -281,7 +281,7 @@ static void weights_of(const sample *s, uint64_t m, double *w) {
     free(score);
 }
 
-/* The mistake that rows of v are mixed by the scores, without their softmax. */
+/* Computes the mistake of mixing rows of v by the scores, and not by their softmax. */
 static void mix_scores(const sample *s, double *out) {
     int T = s->size['T'], S = s->size['S'], e = s->size['e'];
     double *score = malloc((size_t)(T * S) * sizeof *score);
@@ -294,7 +294,8 @@ static void mix_scores(const sample *s, double *out) {
     free(score);
 }
 
-/* Outside of v there may be anything. */
+/* One result with the mistake that v is read by the query's row i. Behind the last row of v there
+ * may be any number. */
 static double v_of_query(const sample *s, const double *w, int i, int c) {
     double sum = 0;
     if (i >= s->size['S']) return model_anything;

@@ -62,7 +62,7 @@ static void run_model(const sample *s, float *const *out) {
                 out[0]);
 }
 
-/* [1, n, D] */
+/* Builds the embeddings with their positions: [1, n, D]. */
 static wf_tensor *record_input(const sample *s, wf_graph *g, wf_tensor *table, wf_tensor *ids) {
     int D = s->size['D'];
     wf_tensor *rows = wf_mul(wf_embedding(table, ids), wf_constant(g, sqrt(D)));

@@ -108,7 +108,7 @@ enum {
 };
 enum { FIRST_SIZE = 3, MOST_STEPS = 16 };
 
-/* The arguments of a training, noted call by call. */
+/* The arguments of the calls that the learner's `train` makes, noted call by call. */
 static struct notes {
     const sample *s;
     float *input, *labels; /* [steps, batch, length + 1]; NULL: not noted */
@@ -173,11 +173,11 @@ static double model_step_rate(int step) {
     return PEAK * fmin((double)step / WARMUP, sqrt((double)WARMUP / step));
 }
 
-/* One parameter after all steps. */
+/* The value of parameter i after all steps, correct or with mistakes. */
 static double model_parameter(const sample *s, int i, int steps, uint64_t m) {
     double x = initial(i), mean = 0, square = 0;
     for (int k = 1; k <= steps; k++) {
-        /* Below 0: there is none yet. */
+        /* below 0: there is no gradient yet, so it counts as 0 */
         int from = HAS(m, GRADIENT_LATE) ? k - 2 : k - 1;
         double gradient = from < 0 ? 0 : (float)gradient_at(s, from, i);
         int t = HAS(m, ADAM_BEHIND) ? k - 1 : k;
@@ -279,7 +279,8 @@ enum {
     ONE_TOO_MANY
 };
 
-/* Made-up logits, which depend on all tokens. MARK becomes the likeliest after e of them. */
+/* Made-up logits, which depend on all tokens. MARK becomes the likeliest once there are e
+ * tokens. */
 static double made_logit(const sample *s, const int *tokens, int n, int v) {
     uint64_t h = 0;
     for (int i = 0; i < n; i++) h = h * 31 + (uint64_t)tokens[i] + 1;

@@ -13,8 +13,8 @@ bool copy_model_new(struct copier **c, char *message);
 void copy_model_free(struct copier *c);
 /* The mean loss of the first 20 steps, and of the last 20. */
 void copy_model_losses(const struct copier *c, double *first, double *last);
-/* The last layer's cross-attention of a source copied by the learner: [H, rows, columns], to be
- * freed. */
+/* The last layer's cross-attention while the model copies `source`; shift makes the decoder's
+ * input. [H, rows, columns], to be freed. */
 float *copy_model_attention(struct copier *c, const int *source, int *heads, int *rows,
                             int *columns);
 

@@ -128,7 +128,7 @@ static void run_adam(const sample *s, float *const *out) {
     }
 }
 
-/* The value of a leaf, now. */
+/* A constant with the present value of a leaf. */
 static wf_tensor *value_of_leaf(wf_graph *g, wf_tensor *leaf) {
     double *values = room(wf_count(leaf));
     if (!wf_read(leaf, values, wf_bytes(leaf))) wf_poison(g, "a leaf can't be read");
