@@ -6,7 +6,8 @@
 
 void wf_base64_put(wf_sink *to, const unsigned char *bytes, size_t n);
 /* Decodes groups of four characters; the last group may end in one or two '='. The caller frees the
- * bytes. NULL with message, which calls the text `what`. */
+ * bytes. NULL with message: out of memory, or wrong characters; `what` is the name of the text in
+ * the message. */
 char *wf_base64_decode(wf_span text, size_t *bytes, const char *what, char *message);
 
 #endif

@@ -15,11 +15,11 @@ typedef struct wf_pieces {
     size_t n, capacity;
 } wf_pieces;
 
-/* Read pieces. Free p with wf_pieces_free in either case. */
+/* Parse the JSON array into p. False with message. Call wf_pieces_free in either case. */
 bool wf_pieces_read(wf_pieces *p, const char *json, char *message);
 void wf_pieces_free(wf_pieces *p);
-/* Read ids between commas: at most WF_MOST_AROUND, each at least -1. text NULL gives no ids, and an
- * empty text is an error. */
+/* Read ids between commas: at most WF_MOST_AROUND, each at least -1; *n becomes their number. False
+ * with message. text NULL gives no ids, but an empty text is an error. */
 bool wf_ids_read(const char *text, int32_t *ids, int *n, char *message);
 
 /* The value of a field; NULL: the field is missing. */

@@ -21,7 +21,8 @@ bool wf_merger_add(wf_merger *g, int32_t symbol, size_t bytes) {
     return true;
 }
 
-/* If the rule merges the link `at` with the one after it, adds this merge to the heap. */
+/* If the rule merges the link `at` with the next one, adds this merge to the heap. False: no
+ * memory. */
 static bool visit(wf_merger *g, const wf_merge_rule *rule, int32_t at) {
     wf_link *link = at < 0 ? NULL : &g->chain[at];
     if (!link || link->after < 0) return true;
@@ -30,7 +31,7 @@ static bool visit(wf_merger *g, const wf_merge_rule *rule, int32_t at) {
     return link->result < 0 || wf_heap_push(&g->heap, (wf_item){ link->key, at });
 }
 
-/* Merges a link with the next one, unless the heap's item is out of date. */
+/* Merges a link with the next one. False: the heap's item is out of date, and nothing is merged. */
 static bool join(wf_merger *g, wf_item item) {
     wf_link *link = &g->chain[item.value];
     if (!link->bytes || link->key != item.key) return false;

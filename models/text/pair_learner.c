@@ -41,7 +41,7 @@ typedef struct pair {
     int32_t symbols[2];
     int64_t count;
     int64_t offered; /* the largest count that it has in the heap; 0: it is not there */
-    int32_t places;  /* newest entry of its list in `places`, the words that have it; -1: none */
+    int32_t places;  /* index in `places` of the newest entry of its list of words; -1: none */
 } pair;
 
 typedef struct place {
@@ -56,7 +56,7 @@ typedef struct learner {
     int32_t *gained; /* pairs that became more frequent in this merge */
     size_t n_pairs, n_places, n_gained;
     size_t pairs_capacity, places_capacity, gained_capacity;
-    wf_pairs index; /* of pairs */
+    wf_pairs index; /* maps two symbols to the index of their pair */
     wf_heap heap;
 } learner;
 

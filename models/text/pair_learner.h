@@ -18,7 +18,7 @@ typedef struct wf_pair_word {
     int64_t count;
 } wf_pair_word;
 
-/* All zeros at first. */
+/* Initialise it with zeros. */
 typedef struct wf_pair_words {
     int32_t *symbols; /* of all words, one after the other */
     size_t n, capacity;

@@ -7,8 +7,8 @@
 
 #include "core/base/random.h"
 
-/* The number of slots, a power of two, of a table that has `slots` and shall hold n things, with at
- * least half of them empty. 0: these are too many. */
+/* The number of slots that a table of `slots` slots needs to hold n things: a power of two, and at
+ * least 2 * n, so that half of them stay empty. 0: n is too large. */
 static size_t slots_for(size_t slots, size_t n) {
     if (n > SIZE_MAX / 64) return 0;
     while (slots < 2 * n) slots = slots ? 2 * slots : 64;
@@ -78,7 +78,7 @@ static void place(struct wf_string_slot *slots, size_t n_slots, struct wf_string
     slots[at] = string;
 }
 
-/* Makes room for strings; at least half of the slots stay empty. */
+/* Makes room for `strings` strings; half of the slots stay empty. False: out of memory. */
 static bool more_slots(wf_strings *s, size_t strings) {
     size_t n = slots_for(s->n_slots, strings);
     if (n == s->n_slots) return true;

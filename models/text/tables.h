@@ -31,11 +31,11 @@ int32_t wf_strings_find(const wf_strings *s, const char *text, size_t bytes); /*
 int32_t wf_strings_add(wf_strings *s, const char *text, size_t bytes);        /* -1: no memory */
 const char *wf_strings_at(const wf_strings *s, int32_t i);
 size_t wf_strings_bytes(const wf_strings *s, int32_t i);
-/* Brings into the cache what finding or adding n <= 128 strings will read. To prefetch for many of
- * them takes less time than to wait for memory at each. */
+/* Brings into the cache what finding or adding n <= 128 strings will read. Prefetching for many
+ * strings at once takes less time than waiting for memory at each. */
 enum { WF_STRINGS_AHEAD = 128 };
 void wf_strings_prefetch(const wf_strings *s, const wf_span *strings, int n);
-/* Makes room for n strings in all, so that adding them moves nothing but their bytes. */
+/* Makes room for n strings in all: adding them reallocates only the buffer of their bytes. */
 bool wf_strings_reserve(wf_strings *s, size_t n);
 void wf_strings_free(wf_strings *s); /* the table is all zeros again */
 
@@ -65,6 +65,6 @@ typedef struct wf_heap {
 } wf_heap;
 
 bool wf_heap_push(wf_heap *h, wf_item item);
-wf_item wf_heap_pop(wf_heap *h); /* n > 0 */
+wf_item wf_heap_pop(wf_heap *h); /* the heap must not be empty */
 
 #endif

@@ -4,7 +4,7 @@
 
 #include "tokenizer.h"
 
-/* All zeros at first. */
+/* Initialise it with zeros. */
 typedef struct wf_tally {
     wf_strings strings;
     int64_t *counts; /* [strings.n] */
@@ -12,7 +12,7 @@ typedef struct wf_tally {
 } wf_tally;
 
 bool wf_tally_add(wf_tally *c, wf_span s, int64_t times);           /* false: out of memory */
-bool wf_tally_characters(wf_tally *c, wf_span text, int64_t times); /* each code point of it */
+bool wf_tally_characters(wf_tally *c, wf_span text, int64_t times); /* each code point */
 void wf_tally_free(wf_tally *c);
 
 typedef struct wf_ranked {

@@ -50,7 +50,7 @@ struct wf_tokenizer {
 
     /* byte-pair encoding only */
     wf_strings symbols;
-    wf_symbol *about; /* each symbol */
+    wf_symbol *about; /* [symbols.n] */
     size_t about_capacity;
     wf_merges merges;
     wf_seen seen;
@@ -68,7 +68,7 @@ struct wf_tokenizer {
 
 /* ---- text_lines.c ---------------------------------------------------------------------------- */
 
-wf_span wf_line_body(const char *line, size_t bytes); /* without its end */
+wf_span wf_line_body(const char *line, size_t bytes); /* without its line break */
 /* the line with its line break; false: there are no more */
 bool wf_line_next(wf_span *rest, wf_span *line);
 /* the next word between white space; false: none */
@@ -106,7 +106,8 @@ static inline bool wf_is_running(wf_token_kind kind) {
 static inline bool wf_has_merges(wf_token_kind kind) {
     return kind == WF_BPE || kind == WF_BYTE_BPE;
 }
-/* For kinds made of characters, checks that the text is UTF-8; bytes may have any values. */
+/* If tokens are characters, checks that the text is UTF-8; kinds made of bytes accept all bytes.
+ * False with message. */
 bool wf_running_check(wf_token_kind kind, wf_span text, char *message);
 size_t wf_spell_byte(unsigned char byte, char out[CODE_POINT]); /* returns the bytes written */
 int wf_spelled_byte(wf_span character);                         /* -1: it spells no byte */
@@ -123,7 +124,7 @@ bool wf_chunk_next(wf_span *rest, wf_span *chunk);
 
 /* ---- byte-pair encoding ---------------------------------------------------------------------- */
 
-/* The symbol of a character, or -1. */
+/* The symbol of a character, where `last` says whether it ends its word. -1: there is none. */
 int32_t wf_character_symbol(const wf_tokenizer *t, wf_span character, bool last);
 
 /* True if files can express the result of a merge, and left does not end a word. */
@@ -138,7 +139,7 @@ bool wf_link_pieces(wf_tokenizer *t);                  /* stores the pieces' ids
 
 bool wf_read_codes(wf_tokenizer *t, const char *codes, size_t bytes, int64_t most, char *message);
 
-/* Learns merges from words and their counts. */
+/* Learns merges from words and their counts. False: out of memory. */
 bool wf_learn_merges(wf_tokenizer *t, const wf_strings *words, const int64_t *counts,
                      const wf_tokenizer_options *o);
 

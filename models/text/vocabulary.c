@@ -172,8 +172,8 @@ static bool learn(wf_tokenizer *t, const wf_tally *c, const wf_tokenizer_options
     return (learns_merges(o->kind) ? take_parts : take_frequent)(t, c, o, message);
 }
 
-/* Turns a learned tokenizer into its kind: byte-bpe and byte-level learn merges in the same way,
- * and store them differently. Frees t if the result is another one. */
+/* Converts a learned byte-bpe tokenizer if `kind` is byte-level, which learns the same merges and
+ * stores them differently; t is then freed, also on failure: NULL with message. Else returns t. */
 static wf_tokenizer *finish(wf_tokenizer *t, wf_token_kind kind, char *message) {
     if (kind != WF_BYTE_LEVEL) return t;
     wf_tokenizer *kept = wf_byte_level_learned(t, message);

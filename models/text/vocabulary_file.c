@@ -69,8 +69,8 @@ static bool same(wf_span s, const char *name) {
     return strlen(name) == s.bytes && memcmp(name, s.text, s.bytes) == 0;
 }
 
-/* True if the line is the name of a special symbol that has not been seen yet, and comes before all
- * pieces. */
+/* True if the line names a special symbol for the first time, and stands before all pieces. Then
+ * *taken gets the bit of this symbol. */
 static bool takes_special(const wf_tokenizer *t, wf_span line, unsigned *taken) {
     wf_span rest = wf_line_body(line.text, line.bytes), name, number;
     if (t->pieces.n || !wf_word_next(&rest, &name) || name.text != line.text) return false;

@@ -59,7 +59,8 @@ static void fill(int32_t *word, int64_t from, int64_t to, int64_t n, int64_t val
     for (int64_t i = from; i < to && i < n; i++) word[i] = (int32_t)value;
 }
 
-/* Encodes each word alone. 0: the tokens of all words are not those of the line; -1: failed. */
+/* Encodes each word alone. 1: done; 0: the words' tokens are not the line's; -1: failed, with
+ * message. */
 static int by_words(line_cut *c, int64_t n, int32_t *word, char *message) {
     int64_t from = c->before, w = 0;
     for (size_t at = 0, begin; next_word(c->line, c->bytes, &at, &begin); w++) {

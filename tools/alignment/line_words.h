@@ -22,7 +22,7 @@ int64_t words_of_line(const text_encoder *e, const char *line, size_t bytes, int
                       int32_t *word, char *message);
 
 /* Write to word[i] the number of the word that id i of an output belongs to. t NULL: each id is a
- * word. Returns the number of words; -1: out of memory. */
+ * word. Returns the number of words; -1: out of memory, or an id does not exist. */
 int64_t words_of_output(const wf_tokenizer *t, const int32_t *ids, int64_t n, int32_t *word);
 
 #endif

@@ -368,8 +368,8 @@ static bool lost_name(int file, const char *path) {
 }
 
 /* Opens and locks the file `path`. Between these two steps its previous owner may remove the file,
- * so the name is checked afterwards, and the steps are repeated if it has another file. -1:
- * errno. */
+ * so the name is checked afterwards. If it leads to another file or to none, both steps are
+ * repeated. -1: see errno. */
 static int lock_file(const char *path) {
     int file, locked;
     struct stat s;

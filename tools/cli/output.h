@@ -65,7 +65,8 @@ void output_flush(const char *path);
 /* A record is written by one call, if the system takes all of it at once; so a program that reads
  * the file meanwhile finds whole records.
  *
- * Open a file for appending; returns its descriptor. keep: keep its old records. -1: see errno. */
+ * Open a file for appending; returns its descriptor. keep: keep its old records, instead of
+ * emptying it. -1: see errno. */
 int append_open(const char *path, bool keep);
 /* Append a record. False with errno: nothing was added. A record that fits only in part is removed
  * again, because the next record would continue its line. */

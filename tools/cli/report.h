@@ -34,8 +34,8 @@ void report_draw(report *r, const char *text, double now); /* draws the bar */
 void report_clear(report *r);
 void say(report *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Begins an event: jsonl *e = event(r, "step"); json_int(e, ...); event_send(r). NULL if no program
- * reads events. */
+/* Begins an event: jsonl *e = event(r, "step"); json_int(e, ...); event_send(r). NULL if there is
+ * no log and `json` is false; json_... and event_send then do nothing. */
 jsonl *event(report *r, const char *name);
 void event_send(report *r);
 /* reports a failure with errno; only the first is printed */

@@ -17,7 +17,7 @@ typedef struct so_far {
     double worked, since;
     const text_input *in; /* NULL: nothing is said */
     off_t from;           /* offset in `in` of the first line; -1: lines can't be counted */
-    int64_t total;        /* lines of the input; -1: unknown */
+    int64_t total;        /* lines of the input; -1: unknown; -2: not counted yet */
 } so_far;
 
 /* Begin. Nothing is printed about lines that a person types, or if `quiet`. */

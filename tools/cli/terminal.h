@@ -27,14 +27,15 @@ void put_code(FILE *out, int32_t code); /* as UTF-8 */
  * Returns how many characters were escaped. Bytes that are not valid UTF-8 are written
  * unchanged. */
 int64_t put_line(FILE *out, const char *text, size_t n, bool columns);
-/* writes at most so many bytes of text (-1: all), without control characters; returns columns */
+/* writes at most so many bytes of text (-1: all), with U+FFFD for each control character; returns
+ * the number of characters */
 int put_clean(FILE *out, const char *text, int most);
 
 /* Draw a bar in the current line of stderr, and remove it. Messages remove it themselves. */
 void bar_draw(const char *text);
 void bar_clear(void);
 
-/* Print a formatted sentence without control characters. lines: newlines are kept. */
+/* Print a formatted sentence, with U+FFFD in place of control characters. lines: newlines stay. */
 void say_clean(FILE *out, bool lines, const char *format, va_list arguments);
 
 #endif

@@ -7,8 +7,8 @@
 
 #include "models/model.h"
 
-/* B is the number of rows, S the length of the longest source, and T that of the longest answer +
- * 1, because the start or the end is added. */
+/* An answer is a target without its start and end. B is the number of rows, S the length of the
+ * longest source, and T that of the longest answer + 1, because the start or the end is added. */
 typedef struct batch {
     int64_t B, S, T;
     int32_t *src, *src_length; /* sources [B, S], padded on the right; their lengths [B] */
@@ -16,7 +16,7 @@ typedef struct batch {
     int32_t *tgt, *labels;
     int32_t *answer;        /* [B, T - 1]: the answers alone, for comparisons */
     int32_t *answer_length; /* [B] */
-    /* [B, T, S]: links, 1 or 0; used only if `aligned` */
+    /* [B, T, S]: 1 if a target token is linked to a source token, else 0; used only if `aligned` */
     int32_t *alignment;
     bool aligned;
     /* allocated rows, cells of sources, of targets and of links */

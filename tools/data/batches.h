@@ -29,21 +29,21 @@ typedef struct batches {
     batches_limits limits;
     int64_t n;                /* number of batches, the same in every epoch */
     int64_t *first;           /* [n + 1]: batch k is order[first[k]..first[k + 1] - 1] */
-    int64_t *turn;            /* [n]: the i-th batch of this epoch */
+    int64_t *turn;            /* [n]: turn[i] is the i-th batch of this epoch */
     uint32_t *sorted, *order; /* [pairs] sorted by length; and in the order of this epoch */
 } batches;
 
 /* Cut a sealed corpus, which must live longer than b, and arrange epoch 0. False with message[256]:
- * out of memory, 2^32 pairs or more, or a pair too long for limits->tokens, which the message names
- * by its line and its number of tokens. */
+ * out of memory, 2^32 pairs or more, or a pair that has too many tokens for limits->tokens; then
+ * the message has the line and the tokens of the pair. */
 bool batches_new(batches *b, const corpus *c, const batches_limits *limits, char *message);
 void batches_free(batches *b);
 
 /* Arrange the batches of an epoch, 0 or more. */
 void batches_epoch(batches *b, int64_t epoch);
 
-int64_t batches_rows(const batches *b, int64_t i);              /* of batch i, 0..n-1 */
-int64_t batches_pair(const batches *b, int64_t i, int64_t row); /* in the corpus */
+int64_t batches_rows(const batches *b, int64_t i);              /* rows of batch i, 0..n-1 */
+int64_t batches_pair(const batches *b, int64_t i, int64_t row); /* index in the corpus */
 
 /* Write batch i into out, which grows as needed. False: out of memory. */
 bool batches_fill(const batches *b, int64_t i, batch_ids ids, batch *out);

@@ -238,8 +238,8 @@ const char *language_piece(const language *l, int side, int32_t id, char buffer[
 #define BENT_ARROW "\xE2\x86\xB5"
 #define TAB_ARROW "\xE2\x87\xA5"
 
-/* True if the text is UTF-8 without a replacement character, which stands for bytes that are not
- * UTF-8. */
+/* True if the text is not empty, and is UTF-8 without a replacement character, which stands for
+ * bytes that are not UTF-8. */
 static bool is_readable(const char *text, size_t n) {
     for (size_t at = 0; at < n;) {
         int32_t c = wf_utf8_next(text, n, &at);

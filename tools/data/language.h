@@ -57,11 +57,13 @@ int64_t language_read(language *l, int side, const char *line, size_t bytes, int
 
 /* Write a message for a line of n tokens where at most `most` fit, into message[256]. */
 void language_too_long(int side, int64_t n, int64_t most, char *message);
-/* How many ids the tokenizer adds after every line, such as the end of a source, or a language. */
+/* How many ids a tokenizer of SentencePiece or of byte level adds after every line, such as the end
+ * of a source, or a language. 0 for other kinds, also for a tokenizer.json that adds some. */
 int language_behind(const language *l, int side);
 
-/* The line for n ids; the caller frees it. t NULL: the ids as numbers. NULL: out of memory. bytes,
- * unless NULL, becomes its length, because text made of bytes may contain zeros. */
+/* The line for n ids; the caller frees it. t NULL: the ids as numbers. Returns NULL if memory runs
+ * out or an id does not exist. *bytes, unless bytes is NULL, becomes its length, because text made
+ * of bytes may contain zeros. */
 char *line_of_ids(const wf_tokenizer *t, const int32_t *ids, int64_t n, size_t *bytes);
 
 /* The vocabulary's piece for an id, or the number in buffer if there is none. */
@@ -69,7 +71,7 @@ const char *language_piece(const language *l, int side, int32_t id, char buffer[
 
 /* The piece as readers should see it. Some vocabularies spell bytes by letters, as in "\xC4\xA0is";
  * here a space is shown as an open box, and a line break as a bent arrow. It is cut to the buffer.
- * NULL: out of memory. */
+ * NULL: out of memory, or no such id where bytes are spelled. */
 enum { LABEL_TEXT = 64 };
 const char *language_label(const language *l, int side, int32_t id, char label[LABEL_TEXT]);
 

@@ -107,7 +107,7 @@ static bool refuse_side(pair_lines *p, int i, const char *why, char *message) {
         keeps, n > 1 ? "them" : "it", links);
 }
 
-/* True if a line is UTF-8, and is not empty or is a source that may be. */
+/* True if a line is UTF-8 and not empty, or is a source that may be empty. False with message. */
 static bool check_line(pair_lines *p, int i, char *message) {
     char why[WF_MESSAGE];
     long long number = (long long)p->number;

@@ -36,7 +36,7 @@ typedef struct pair_lines {
     const char *text[3];
     size_t bytes[3];
     pair_filter *wanted; /* set by the caller: pairs that it rejects are skipped; NULL: none is */
-    const void *filter;  /* its user */
+    const void *filter;  /* the `user` that `wanted` gets */
     /* set by the caller: a source may be empty, and a line of one file may be only a target */
     bool targets;
     bool aligned; /* set by the caller: each pair has a line of alignments, read now or later */
@@ -57,7 +57,7 @@ void pairs_close(pair_lines *p);
 /* Reads the lines of one side, or of both sides alternately, for learning a vocabulary. */
 typedef struct pairs_reader {
     pair_lines *pairs;
-    bool side[2];  /* which are wanted */
+    bool side[2];  /* true: lines of this side are wanted */
     bool second;   /* the source was returned, and the target is next; false at first */
     char *message; /* [256] */
 } pairs_reader;
@@ -68,8 +68,8 @@ int pairs_line(void *from, const char **line, size_t *bytes);
 /* ---- a survey before training ---------------------------------------------------------------- */
 
 /* How many pairs there are, what kind of lines they have, and which are held out. That depends on a
- * hash of the source and the seed. So the order of the lines does not matter, and pairs with equal
- * sources stay together. */
+ * hash of the seed and the source (the target, if the source is empty). So the order of the lines
+ * does not matter, and pairs with equal sources stay together. */
 
 enum { SURVEY_TYPES = 512 }; /* different words are counted only up to this number */
 

@@ -66,7 +66,7 @@ bool stream_new(token_stream *s, int64_t vocab, int32_t end, size_t in_memory, c
 void stream_free(token_stream *s); /* does nothing for a stream of zeros */
 /* Append n ids, which stand for `bytes` bytes of text, to the current document. */
 bool stream_add(token_stream *s, const int32_t *ids, int64_t n, int64_t bytes, char *message);
-bool stream_end_document(token_stream *s, char *message); /* an empty document is not counted */
+bool stream_end_document(token_stream *s, char *message); /* ignores an empty document */
 bool stream_seal(token_stream *s, char *message); /* ends appending, and the last document */
 void stream_ids(const token_stream *s, int64_t from, int64_t n, int32_t *ids);
 
@@ -85,8 +85,8 @@ typedef struct windows {
 } windows;
 
 /* Cut a sealed stream, which must live longer than w, and arrange epoch 0. If there are fewer
- * windows than rows, batches have fewer rows. False: the text is shorter than a window, or out of
- * memory. */
+ * windows than rows, batches have fewer rows. False with message: the text has not one window and
+ * the token after it (if whole, not 2 tokens), there are 2^32 windows or more, or out of memory. */
 bool windows_new(windows *w, const token_stream *of, int64_t T, int64_t rows, bool whole,
                  uint64_t seed, char *message);
 void windows_free(windows *w);

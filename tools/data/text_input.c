@@ -48,8 +48,8 @@ static bool is_model(const char *head, int n) {
     return n >= 9 && head[8] == '{' && memcmp(head + 4, upper, sizeof upper) == 0;
 }
 
-/* Bytes by which compressed files begin that no program here reads, and what unpacks them. Zip is
- * not among them, because a model.npz begins so. */
+/* First bytes of compressed files that weft cannot read, and the command that unpacks each kind.
+ * Zip is left out, because a model.npz begins like a zip file. */
 static const struct compression {
     int at, n;
     const char *bytes, *name, *command;

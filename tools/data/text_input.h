@@ -3,8 +3,8 @@
  *
  * A gzip file is recognised by its first two bytes, and decompressed by zlib while it is read. Its
  * checksums must be right, and it must end after them. In a build without zlib the first read fails
- * with a message. So it does for a text in UTF-16, a model, a file of another compression, and a
- * pointer of Git LFS, which are recognised by their first bytes. */
+ * with a message. The first read also fails for a text in UTF-16, a model, a file of another
+ * compression, and a pointer of Git LFS, which are recognised by their first bytes. */
 #ifndef WEFT_TOOLS_DATA_TEXT_INPUT_H
 #define WEFT_TOOLS_DATA_TEXT_INPUT_H
 
@@ -44,10 +44,10 @@ bool text_input_ready(const text_input *in);
 
 /* Some input can be read only once: a pipe, a FIFO, a terminal, the output of another command, a
  * gzip file. A spool stores it while it is read for the first time: see store.h. An ordinary file
- * stays open. If it changes before the last reading, that reading fails. */
+ * stays open, and is read again. Once it has changed, reading it fails. */
 typedef struct spool {
     text_input in; /* its file is -1 if the spool is not open */
-    /* the input can be read only once and is stored; it has been read to the end */
+    /* keeps: the input can be read only once, and is stored; complete: it was read to its end */
     bool keeps, complete;
     struct stat first; /* status of the file when it was opened */
     store kept;
@@ -62,7 +62,7 @@ void spool_close(spool *s);
 ssize_t spool_read(spool *s, size_t at, char *bytes, size_t n);
 const char *spool_failure(const spool *s);
 
-/* Read a whole file of at most 256 MiB into new memory, which the caller frees. NULL with
+/* Read a whole file of less than 256 MiB into new memory, which the caller frees. NULL with
  * message[256]. */
 char *spool_whole(const char *path, size_t *size, char *message);
 

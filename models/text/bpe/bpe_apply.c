@@ -5,8 +5,8 @@
  * is not in the vocabulary is split again into the two symbols that were merged. */
 #include "models/text/tokenizer.h"
 
-/* LONG_WORD: bytes of the longest word that is remembered. SEEN_BYTES: with more bytes of
- * remembered words than this, all are forgotten. */
+/* LONG_WORD: bytes of the longest word that is remembered. SEEN_BYTES: if the remembered words have
+ * more bytes than this, all of them are forgotten. */
 enum { LONG_WORD = 256, SEEN_BYTES = 1 << 24 };
 
 /* Begins the merger's chain with a link for every character of a word. */

@@ -11,8 +11,6 @@
 
 /* ---- chunks ---------------------------------------------------------------------------------- */
 
-/* ---- chunks ---------------------------------------------------------------------------------- */
-
 static wf_unicode_class class_at(wf_span text, size_t at, size_t *bytes) {
     wf_span c = wf_code_point(text.text + at, text.bytes - at);
     *bytes = c.bytes;
@@ -103,7 +101,7 @@ static int32_t id_of(const wf_byte_level *b, wf_span piece) {
     return known < 0 ? -1 : b->known_ids[known];
 }
 
-/* No byte is unknown. */
+/* Finds the id of each of the 256 bytes. False with message: a byte has no piece. */
 static bool find_bytes(wf_byte_level *b, char *message) {
     for (int byte = 0; byte < 256; byte++) {
         char spelled[CODE_POINT];

@@ -12,9 +12,9 @@ typedef struct wf_byte_level {
     char *texts, *merges_text;
     int32_t *around; /* before, after, silent */
     wf_strings known;
-    int32_t *known_ids; /* of each known string */
+    int32_t *known_ids; /* [known.n]: the ids of these strings */
     int32_t bytes[256]; /* id of each single byte */
-    wf_merges merges;   /* of ids */
+    wf_merges merges;   /* pairs of ids, and the ids of their results */
     wf_merger merger;   /* the chunk that is being merged */
 } wf_byte_level;
 

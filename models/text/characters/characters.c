@@ -118,7 +118,7 @@ static size_t hangul(uint32_t c, uint32_t *out) {
     return c % TRAILINGS ? 3 : 2;
 }
 
-/* The row with this key: a code point, and bit 31 for its compatible decomposition. */
+/* The row with this key: a code point, and bit 31 for its compatible decomposition. NULL: none. */
 static const uint32_t *decompose_row(uint32_t key) {
     size_t low = 0, high = COUNT(decompose_rows);
     while (low < high) {

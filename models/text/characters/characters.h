@@ -1,6 +1,6 @@
 /* models/text/characters/characters.h - inside models: Unicode data for tokenizer.json, each table
- * as the library tokenizers 0.23.3 has it. characters.py prints them, and says which version each
- * is. */
+ * as Hugging Face's tokenizers library 0.23.3 has it. characters.py prints them, and says which
+ * version each is. */
 #ifndef WEFT_MODELS_TEXT_CHARACTERS_H
 #define WEFT_MODELS_TEXT_CHARACTERS_H
 
@@ -44,7 +44,8 @@ typedef enum {
     CATEGORY_ZP
 } wf_category;
 
-/* Properties that the library tokenizers takes from other tables than general categories. */
+/* Properties that Hugging Face's tokenizers library takes from other tables than general
+ * categories. */
 typedef enum {
     IS_PUNCTUATION = 1, /* punctuation of ASCII, or general category P */
     IS_NUMBER = 2,

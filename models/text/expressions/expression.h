@@ -5,8 +5,8 @@
  * \p{..} of general categories and some scripts. It knows groups, (?i:..), alternatives in their
  * order, greedy, lazy and possessive repeats, atomic groups, look-ahead, look-behind of one
  * character, and ^ $ \A \z \Z \b \B. Anything else is refused by name when the expression is
- * compiled: captures that are used again, recursion, absent operators, endless repeats of what
- * may be empty.
+ * compiled: back-references, recursion, absent operators, and endless repeats of a part that may
+ * match nothing.
  *
  * Matching backtracks, with a stack of its own: it never recurses. Its steps are limited by the
  * length of the text, so a hostile expression ends in an error. */

@@ -52,7 +52,8 @@ static bool add_text(wf_expression_parser *p, const char *text, size_t bytes, ui
     return add(p, node, out);
 }
 
-/* Oniguruma lets one letter stand for two, such as the German sharp s for "ss": refused here. */
+/* Refuses letters that Oniguruma, ignoring case, also matches by one character: the German sharp s
+ * for "ss", and ligatures. Refuses all characters beyond ASCII, too. */
 static bool fold_pair(wf_expression_parser *p, int32_t code) {
     static const char *const pairs[] = { "ss", "st", "ff", "fi", "fl" };
     char pair[2] = { (char)(p->last_folded | 32), (char)(code | 32) };

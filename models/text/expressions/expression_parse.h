@@ -14,8 +14,8 @@ typedef enum {
     NODE_THEN,   /* a, then b */
     NODE_OR,     /* a or else b */
     NODE_REPEAT, /* a, `least` to `most` times; b is a wf_greed */
-    NODE_AHEAD,  /* a; b: not */
-    NODE_ATOMIC  /* a */
+    NODE_AHEAD,  /* look-ahead: a must match here, or must not if b */
+    NODE_ATOMIC  /* a as an atomic group */
 } expression_kind;
 
 typedef struct expression_node {

@@ -192,8 +192,8 @@ static size_t spaces_after(wf_span s, size_t at) {
     return at;
 }
 
-/* Spaces from `begin` to `end` that were found last. A run of them is read once: tokens of white
- * space in it, which strip spaces too, would read it again and again. */
+/* The run of spaces found last, from `begin` to `end`. It is kept because each added token of white
+ * space in it may strip the spaces after it, and would read the rest of the run again. */
 typedef struct space_run {
     size_t begin, end;
 } space_run;

@@ -86,9 +86,10 @@ bool wf_change_add(wf_aligned *a, uint32_t code, int32_t change) {
     return true;
 }
 
-/* The bytes [begin, end) of a piece that stand for its part of the original. The library looks for
- * the first byte that has a place, and for the last that does not go beyond the end. False: there
- * are none, and nothing is changed. */
+/* Finds the bytes [begin, end) of a piece that stand for its part of the original, as Hugging
+ * Face's tokenizers library does: from the first byte with a non-empty place in that part, up to
+ * the first whose place goes beyond it. If the part is empty, both are 0. False: there are none, so
+ * the caller changes nothing. */
 static bool bounds(const wf_aligned *a, const wf_piece *p, size_t *begin, size_t *end) {
     const wf_place *places = a->places + p->begin;
     bool found = false;

@@ -1,5 +1,5 @@
 /* models/text/json/aligned.h - inside models: text that remembers which bytes of the original text
- * it came from, as the library tokenizers keeps it.
+ * it came from, as Hugging Face's tokenizers library keeps it.
  *
  * A piece is a part of one buffer. Each byte of the buffer has a place: the bytes of the original
  * that it stands for. Cutting a piece copies nothing. A change of a piece appends the new text to
@@ -51,11 +51,11 @@ static inline wf_span piece_text(const wf_aligned *a, const wf_piece *p) {
     return (wf_span){ a->text + p->begin, p->bytes };
 }
 
-/* A part of a piece. */
+/* The part [begin, end) of a piece, in bytes from its start. */
 wf_piece wf_piece_cut(const wf_aligned *a, const wf_piece *p, size_t begin, size_t end);
 /* Appends a piece to the next list, unless it is empty. False: out of memory. */
 bool wf_piece_keep(wf_aligned *a, wf_piece p);
-/* The next list becomes the list. */
+/* Makes the list `next` the list `pieces`, and empties `next`. */
 void wf_pieces_swap(wf_aligned *a);
 
 /* wf_change_add collects the changes of a piece, character by character. wf_change_all makes
@@ -64,13 +64,13 @@ void wf_change_begin(wf_aligned *a);
 bool wf_change_add(wf_aligned *a, uint32_t code, int32_t change);
 /* Makes the collected changes. The first `dropped` characters of the old text are removed. */
 bool wf_change_all(wf_aligned *a, wf_piece *p, size_t dropped);
-/* True if wf_change_all would change all bytes of the piece. Otherwise it leaves out bytes at the
- * ends that stand for no part of the original. If true, a piece of which no character would change
- * can be left as it is. */
+/* True if wf_change_all would replace all bytes of the piece. Then a piece of which no character
+ * changes can be left as it is. If false, it must be changed even so: wf_change_all would keep
+ * bytes at its ends that stand for no part of the original. */
 bool wf_piece_whole(const wf_aligned *a, const wf_piece *p);
-/* Puts text before a piece that is not empty. */
+/* Puts text before a piece, which must not be empty. False with message. */
 bool wf_piece_prepend(wf_aligned *a, wf_piece *p, wf_span text);
-/* Replaces each match. */
+/* Replaces each match of e by the text `by`. False with message. */
 bool wf_piece_replace(wf_aligned *a, wf_piece *p, wf_expression *e, wf_span by);
 
 bool wf_match_refused(wf_match_result result, char *message); /* false, with message */

@@ -1,5 +1,5 @@
-/* models/text/json/charsmap.c - a precompiled map of characters, applied as the library tokenizers
- * does; see text_steps.h.
+/* models/text/json/charsmap.c - a precompiled map of characters, applied as Hugging Face's
+ * tokenizers library does; see text_steps.h.
  *
  * The rules are those of a SentencePiece model, but they are applied in another way. Each grapheme
  * cluster of less than six bytes is replaced as a whole by the rule for its shortest beginning. If

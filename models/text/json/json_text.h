@@ -12,7 +12,7 @@ typedef struct wf_json_text {
     size_t bytes;
     int64_t rows;
     int32_t special[WF_SPECIAL_IDS];
-    wf_json_token *tokens; /* of the line at hand */
+    wf_json_token *tokens; /* [capacity]: tokens of the line that is being encoded */
     size_t capacity;
 } wf_json_text;
 
@@ -24,8 +24,8 @@ int64_t wf_json_text_encode(wf_json_text *j, wf_span line, bool special, int32_t
 int64_t wf_json_text_decode(const wf_json_text *j, const int32_t *ids, int64_t n, char *text,
                             size_t size);
 
-/* All tokens of a text, which is neither cut nor padded nor put between special tokens, whatever
- * the file says. Otherwise as wf_json_tokenizer_encode. (json_tokenizer.c) */
+/* Encodes a text without truncation, padding and special tokens, whatever the file says. Otherwise
+ * like wf_json_tokenizer_encode. (json_tokenizer.c) */
 int64_t wf_json_tokenizer_encode_text(wf_json_tokenizer *t, wf_span line, wf_json_token *tokens,
                                       int64_t capacity, char *message);
 

@@ -138,8 +138,8 @@ static void measure(wf_line_token *token, wf_span s) {
 }
 
 /* Sets which bytes of the original text a token of a piece stands for. If the bytes of a prefix
- * became tokens, a token's end may lie after the piece; the library tokenizers then gives the
- * offsets within the piece. */
+ * became tokens, a token's end may lie after the piece; Hugging Face's tokenizers library then
+ * gives the offsets within the piece. */
 static void place(const wf_aligned *a, const wf_piece *p, const wf_word_token *w,
                   wf_line_token *token) {
     if (w->begin == w->end) {

@@ -176,7 +176,7 @@ bool wf_tree_size(const json_tree *t, size_t i, int64_t most, int64_t *out) {
 
 /* ---- real numbers ---------------------------------------------------------------------------- */
 
-/* Powers of ten that are numbers in double precision. */
+/* Powers of ten that double precision represents exactly. */
 static const double exact[] = { 1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
                                 1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
                                 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22 };
@@ -185,7 +185,8 @@ enum { COUNT_OF_EXACT = sizeof exact / sizeof *exact };
 /* A whole number up to this has room for one more digit. */
 #define SAFE (UINT64_MAX / 10 - 1)
 
-/* Digits go into a whole number as long as they fit; the power of ten is applied in one step. */
+/* Returns digits * 10^exponent. The power of ten is applied in one step; an exponent below -308
+ * takes several. */
 static double scale(uint64_t digits, int64_t exponent) {
     double x = (double)digits, ten;
     for (; exponent < -308 && x != 0; exponent += 308) x /= 1e308;

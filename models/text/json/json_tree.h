@@ -43,7 +43,8 @@ void wf_tree_free(json_tree *t);
 size_t wf_tree_first(const json_tree *t, size_t list);
 size_t wf_tree_next(const json_tree *t, size_t list, size_t i);
 
-/* How many values are in an array or object, with those in these: cheap to tell. */
+/* The number of values in an array or object at all depths, with keys: an upper bound for its own
+ * elements that costs no search. 0 for other values. */
 size_t wf_tree_at_most(const json_tree *t, size_t list);
 
 json_kind wf_tree_kind(const json_tree *t, size_t i);
@@ -51,9 +52,10 @@ wf_span wf_tree_text(const json_tree *t, size_t i); /* of a string or number */
 bool wf_tree_is(const json_tree *t, size_t i, const char *text);
 /* The value of a key; of several the last, as serde does. 0: there is none. */
 size_t wf_tree_find(const json_tree *t, size_t object, const char *key);
-/* A whole number from 0 to `most`. */
+/* Reads a whole number from 0 to `most`. False: the value is no such number. */
 bool wf_tree_size(const json_tree *t, size_t i, int64_t most, int64_t *out);
-/* A number as serde_json reads it, which may differ from the nearest one by a rounding. */
+/* Reads a number as serde_json does, which may differ from the nearest one by a rounding. False:
+ * the value is no number, or too large. */
 bool wf_tree_real(const json_tree *t, size_t i, double *out);
 
 #endif

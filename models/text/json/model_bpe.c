@@ -16,8 +16,9 @@ static bool bad_merge(const wf_step_source *from, wf_span left, wf_span right, c
                 (int)(right.bytes < 60 ? right.bytes : 60), right.text, why);
 }
 
-/* The id of the text that a merge gives; -1: there is none. Merges are mostly in the order of what
- * they give, so the text after that of the last merge is looked at first. False: out of memory. */
+/* Sets *id to the id of the merge's result, the text `left` followed by `end`; -1: the vocabulary
+ * lacks it. Files mostly list merges in the order of their results, so the text after the last
+ * result is tried first. False: out of memory. */
 static bool find_result(wf_word_model *m, wf_span left, wf_span end, int32_t *id) {
     const wf_ids_of_text *v = &m->vocabulary;
     const wf_merge *last = m->merges.n ? &m->merges.at[m->merges.n - 1] : NULL;
@@ -37,7 +38,8 @@ static bool find_result(wf_word_model *m, wf_span left, wf_span end, int32_t *id
     return true;
 }
 
-/* Merges are added some at a time: what adding them will read is prefetched for all of these. */
+/* Merges are added in groups of this size, so that the memory that adding them reads can be
+ * prefetched for a whole group. */
 enum { MERGES = WF_STRINGS_AHEAD / 2 };
 
 typedef struct some_merges {
@@ -100,7 +102,8 @@ static bool read_merge(some_merges *s, const wf_step_source *from, size_t value)
     return put_merge(s, wf_tree_text(t, left), wf_tree_text(t, right));
 }
 
-/* Merges that are pairs take three values each. */
+/* An upper bound for the number of merges. In the JSON tree a merge is three values if it is a pair
+ * of texts, and one if it is a single text. */
 static size_t merges_at_most(const json_tree *t, size_t merges) {
     size_t first = wf_tree_first(t, merges), values = wf_tree_at_most(t, merges);
     return first && wf_tree_kind(t, first) == JSON_ARRAY ? values / 3 + 1 : values;
@@ -147,7 +150,7 @@ bool wf_bpe_read(wf_word_model *m, const wf_step_source *from) {
 
 /* ---- a word ---------------------------------------------------------------------------------- */
 
-/* The bytes of unknown characters that have no token yet; 0: there are none. */
+/* The number of bytes of unknown characters that have no token yet. */
 typedef struct unknown {
     size_t bytes;
 } unknown;
@@ -195,8 +198,9 @@ static bool spell(wf_word_model *m, wf_span *s, bool first, bool last) {
 }
 
 /* Adds the tokens of a word's characters. The token of unknown characters is added only when a
- * known character or the end follows. Tokens of bytes are added at once, so they may come before
- * that of an unknown character which they follow, as in the library tokenizers. */
+ * known character or the end follows. Tokens of bytes are added at once, so they may precede the
+ * token of an unknown character that stands before them in the text, as in Hugging Face's
+ * tokenizers library. */
 static bool add_characters(wf_word_model *m, wf_span word, char *message) {
     unknown u = { 0 };
     m->merger.n = 0;

@@ -1,7 +1,8 @@
 /* models/text/json/model_unigram.c - the model Unigram of a tokenizer.json; see word_models.h.
  *
- * The most probable cut of a word is found in double precision, as in the library tokenizers.
- * SentencePiece itself has single precision, so the two may differ where scores are close. */
+ * The most probable cut of a word is found in double precision, as in Hugging Face's tokenizers
+ * library. SentencePiece itself has single precision, so the two may differ where scores are
+ * close. */
 #include <math.h>
 #include <stdlib.h>
 

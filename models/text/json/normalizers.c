@@ -18,8 +18,8 @@ static bool none(const wf_aligned *a, const wf_piece *p, bool (*touches)(uint32_
     return wf_piece_whole(a, p);
 }
 
-/* Removes characters. In the list of changes, the character before them counts how many are removed
- * after it. */
+/* Removes the characters for which `drops` is true. In the list of changes, the character before
+ * them counts how many are removed after it. */
 static bool filter(wf_aligned *a, wf_piece *p, bool (*drops)(uint32_t)) {
     size_t dropped = 0, at_start = 0;
     bool any = false;
@@ -83,8 +83,8 @@ bool wf_other_space(uint32_t c) {
     return c != ' ' && wf_is_space(c);
 }
 
-/* The ranges of the library tokenizers. The sixth begins at 2B920 there, although Unicode's begins
- * at 2B820. */
+/* The ranges of Hugging Face's tokenizers library. The sixth begins at 2B920 there, although
+ * Unicode's begins at 2B820. */
 bool wf_is_chinese(uint32_t c) {
     return (c >= 0x4E00 && c <= 0x9FFF) || (c >= 0x3400 && c <= 0x4DBF) ||
            (c >= 0x20000 && c <= 0x2A6DF) || (c >= 0x2A700 && c <= 0x2B73F) ||

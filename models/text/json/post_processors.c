@@ -85,7 +85,7 @@ static uint32_t forward(wf_span s, uint32_t at, uint32_t n, uint32_t end) {
 }
 
 /* Moves an end back by n characters, but not below `begin`. If the text has fewer characters before
- * it, the end stays, as in the library tokenizers. */
+ * it, the end stays, as in Hugging Face's tokenizers library. */
 static uint32_t backward(wf_span s, uint32_t end, uint32_t n, uint32_t begin) {
     uint32_t at = end;
     for (; n && at; n--) {

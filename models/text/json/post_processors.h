@@ -31,7 +31,7 @@ typedef enum {
 
 /* A part of a template: input text 0 or 1, or the ids of a special token. */
 typedef struct wf_template_part {
-    int text; /* 0, 1; -1: ids */
+    int text; /* input text 0 or 1; -1: a special token */
     int32_t type;
     size_t first, n; /* ids, in wf_post_processor.ids */
 } wf_template_part;
@@ -39,7 +39,7 @@ typedef struct wf_template_part {
 typedef struct wf_template {
     wf_template_part *at;
     size_t n, capacity;
-    size_t added; /* ids */
+    size_t added; /* the number of ids that the template adds */
 } wf_template;
 
 typedef struct wf_post_processor {

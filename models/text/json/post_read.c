@@ -144,7 +144,8 @@ static bool read_one(wf_post *p, const json_tree *t, size_t value, char *message
                 (int)(name.bytes < 60 ? name.bytes : 60), name.text);
 }
 
-/* A template leaves one part for each of its own, so that no other template can follow it. */
+/* Refuses a template after another one. The first leaves a part of the tokens for each part of the
+ * template, and no longer one for each text, as the second would need. */
 static bool fits(const wf_post *p, char *message) {
     bool after = false;
     for (size_t i = 0; i < p->n; i++) {

@@ -7,8 +7,8 @@
 
 /* ---- cutting by matches ---------------------------------------------------------------------- */
 
-/* Cuts a piece where matches and the text between them meet, as a behaviour says. Parts come in
- * order; each is a match or not. */
+/* Cuts a piece into matches and the texts between them, and removes, merges or keeps these parts as
+ * the behaviour says. part() gets them in order. */
 typedef struct cutter {
     wf_aligned *a;
     wf_piece piece;

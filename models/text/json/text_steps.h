@@ -27,7 +27,7 @@ typedef struct wf_step_kind {
     const char *mark; /* an object without a type is of this kind if it has this field; or NULL */
     bool (*read)(wf_text_step *s, const wf_step_source *from);
     bool (*normalize)(wf_text_step *s, wf_aligned *a, wf_piece *p);
-    bool (*cut)(wf_text_step *s, wf_aligned *a); /* the pieces of the list */
+    bool (*cut)(wf_text_step *s, wf_aligned *a); /* cuts all pieces of a */
     bool (*decode)(wf_text_step *s, wf_parts *p);
 } wf_step_kind;
 
@@ -45,7 +45,7 @@ enum { CLEAN, CHINESE, LOWER, ACCENTS };
 /* A step. Each kind of step uses some of the fields. */
 struct wf_text_step {
     const wf_step_kind *kind;
-    wf_span text, other; /* in the file's text */
+    wf_span text, other; /* values of fields, within the text of the file */
     uint32_t code;
     bool flags[4];
     int64_t sizes[2];
@@ -72,8 +72,8 @@ struct wf_parts {
     char *message;
 };
 
-/* Reads a step, or the steps of a Sequence, from a value that may be null. `what` is the name of
- * the field and of the kind in messages: "normalizer"; `list` is the field of a Sequence. */
+/* Reads a step, or the steps of a Sequence, from a value that may be null. `what` names the step in
+ * messages: "normalizer"; `list` is the field of a Sequence with its steps. False with message. */
 bool wf_steps_read(wf_text_steps *s, const wf_step_kind *kinds, const char *what, const char *list,
                    const json_tree *tree, size_t value, char *message);
 void wf_steps_free(wf_text_steps *s);
@@ -93,7 +93,7 @@ bool wf_step_size(const wf_step_source *from, const char *key, int64_t least, in
 /* Finds which of several words the field has; the list ends with NULL. *out becomes its index. */
 bool wf_step_choice(const wf_step_source *from, const char *key, const char *const *words,
                     int *out);
-/* {"String": ...} or {"Regex": ...} */
+/* Reads the field "pattern", {"String": ...} or {"Regex": ...}, into s->expression. */
 bool wf_step_pattern(const wf_step_source *from, wf_text_step *s);
 /* A field that is an array or object. */
 bool wf_step_value(const wf_step_source *from, const char *key, size_t *out);
@@ -114,9 +114,9 @@ bool wf_nmt_drops(uint32_t code);      /* Nmt removes them */
 bool wf_nmt_space(uint32_t code);      /* Nmt turns them into a space */
 bool wf_is_digit(uint32_t code);       /* Digits cuts at them */
 bool wf_is_punctuation(uint32_t code); /* BertPreTokenizer and Punctuation cut at them */
-/* Every byte becomes its character. */
+/* Replaces every byte by the character that stands for it. False with message. */
 bool wf_piece_to_bytes(wf_aligned *a, wf_piece *p);
-/* Normal forms; normal_forms.c. */
+/* Applies a Unicode normal form: NFD, or NFC if `compose`; NFKD or NFKC if `compatible`. */
 bool wf_piece_normal(wf_aligned *a, wf_piece *p, bool compatible, bool compose);
 /* Precompiled maps; charsmap.c. */
 bool wf_charsmap_read(wf_text_step *s, const wf_step_source *from);

@@ -42,8 +42,8 @@ static bool put_string(wf_parts *p, const char *text) {
     return wf_texts_put(p, (wf_span){ text, strlen(text) });
 }
 
-/* Appends a text in which `what` is replaced, as Rust does it: an empty `what` is before every
- * character and at the end. */
+/* Appends a text in which `what` is replaced, as Rust does it: an empty `what` is found before
+ * every character and at the end. */
 static bool put_replaced(wf_parts *p, wf_span s, wf_span what, wf_span by) {
     while (s.bytes) {
         bool found = s.bytes >= what.bytes && memcmp(s.text, what.text, what.bytes) == 0;
@@ -158,8 +158,8 @@ static bool decode_fuse(wf_text_step *s, wf_parts *p) {
 
 /* ---- WordPiece, CTC -------------------------------------------------------------------------- */
 
-/* Appends a text that several replacements change in place. It must not lie in the next list, whose
- * memory may move. */
+/* Appends a text, and then makes the replacements one after another, in place. The text must not
+ * lie in p->next, whose memory may move. */
 static bool put_clean(wf_parts *p, wf_span s) {
     static const char *const rules[][2] = {
         { " .", "." },   { " ?", "?" },     { " !", "!" },     { " ,", "," },
@@ -273,8 +273,8 @@ static bool read_metaspace(wf_text_step *s, const wf_step_source *from) {
            wf_step_text(from, "replacement", &s->text);
 }
 
-/* The space symbol becomes a space, but in the first token nothing, unless the scheme is
- * "never". */
+/* Replaces each space symbol by a space. In the first token it is removed instead, unless the
+ * scheme is "never". */
 static bool put_metaspace(wf_text_step *s, wf_parts *p, wf_span token, size_t i) {
     return put_replaced(p, token, s->text, (wf_span){ " ", i || !s->choice ? 1 : 0 });
 }

@@ -12,7 +12,7 @@ typedef struct wf_ids_of_text {
     size_t ids_capacity;
     int32_t *by_id; /* [n_ids] the index of a text; -1: no such id */
     size_t n_ids, by_id_capacity;
-    size_t longest; /* bytes of a text */
+    size_t longest; /* bytes of the longest text */
 } wf_ids_of_text;
 
 /* Adds a text with its id. A text that was there before gets the new id. False with message. */
@@ -51,11 +51,11 @@ struct wf_word_model {
     wf_ids_of_text vocabulary;
     int64_t size; /* entries of the vocabulary */
     bool has_unknown, fuse_unknown, byte_fallback, ignore_merges;
-    wf_span unknown; /* its text */
+    wf_span unknown; /* text of the unknown token */
     int32_t unknown_id;
     wf_span prefix, suffix;  /* prefix of pieces that begin no word; suffix of those that end one */
     int32_t bytes[256];      /* ids of "<0x00>"...; -1: none */
-    int64_t most_characters; /* WordPiece: of a word */
+    int64_t most_characters; /* WordPiece: longer words are unknown */
 
     /* BPE */
     wf_merges merges;
@@ -63,7 +63,7 @@ struct wf_word_model {
     wf_strings words; /* words seen before, whose tokens are kept in `seen` */
     size_t *word_ends, word_ends_capacity;
     wf_word_tokens seen;
-    wf_spm_text joined; /* a character with its prefix and suffix */
+    wf_spm_text joined; /* work space, also of WordPiece: a text that is being composed */
 
     /* Unigram */
     wf_trie trie;
@@ -82,7 +82,7 @@ void wf_word_model_bytes(wf_word_model *m);
 /* Reads "vocab", an object of tokens' texts and their ids. */
 bool wf_word_model_vocabulary(wf_word_model *m, const wf_step_source *from);
 
-/* The rows' functions. */
+/* Functions of the models BPE and Unigram, for the table of models. */
 bool wf_bpe_read(wf_word_model *m, const wf_step_source *from);
 bool wf_bpe_word(wf_word_model *m, wf_span word, wf_word_tokens *to, char *message);
 bool wf_unigram_read(wf_word_model *m, const wf_step_source *from);

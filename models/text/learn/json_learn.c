@@ -9,7 +9,8 @@
 enum { FEWEST_IDS = 2, MOST_SPECIAL = 256 };
 
 /* A kind: its special tokens unless the options give others, and the parts of the file beside its
- * model. The forms are those of GPT-2, BERT, and a Unigram model of the library tokenizers. */
+ * model. The forms are those of GPT-2, BERT, and a Unigram model of Hugging Face's tokenizers
+ * library. */
 typedef struct kind {
     const char *special;
     bool needs_unknown; /* a special token must stand for text that cannot be spelled */

@@ -1,10 +1,10 @@
 /* models/text/learn/learn_pieces.c - learns the vocabularies of BPE and WordPiece; see
  * json_learn.h.
  *
- * Both merge the most frequent pair of neighbours, again and again, and of several the one with the
- * lowest ids, as the library tokenizers does (its WordPieceTrainer is BPE, too). In WordPiece a
- * piece that does not begin its word has the prefix "##", and a merge drops the prefix of its right
- * part. */
+ * Both merge the most frequent pair of neighbours, again and again; of equally frequent pairs, the
+ * one with the lowest ids. Hugging Face's tokenizers library does so, too: its WordPieceTrainer is
+ * BPE. In WordPiece a piece that does not begin its word has the prefix "##", and a merge drops the
+ * prefix of its right part. */
 #include <stdlib.h>
 
 #include "json_learn.h"

@@ -2,10 +2,10 @@
  *
  * It begins with many pieces: the characters, and frequent substrings. In each round the EM
  * algorithm estimates the pieces' probabilities, and then a quarter of the pieces is dropped: those
- * whose loss lowers the probability of the text least, as their text is cut into other pieces. The
- * steps and constants are those of SentencePiece and the library tokenizers: two rounds of EM
- * before pruning, expected counts below a half are dropped, and the M step is that of a Dirichlet
- * prior (digamma).
+ * without which the text, cut into other pieces, loses the least probability. The steps and
+ * constants are those of SentencePiece and Hugging Face's tokenizers library: two rounds of EM
+ * before pruning, pieces with an expected count below a half are dropped, and the M step is that of
+ * a Dirichlet prior (digamma).
  *
  * Unlike in these libraries, seeds are counted with their words' frequency, characters are never
  * dropped, and the last pruning is by loss, too. Words are taken in the order of the text, on one
@@ -46,7 +46,7 @@ typedef struct lattice {
 typedef struct unigram {
     wf_json_learner *l;
     wf_tally words; /* parts of words that can be cut */
-    wf_tally texts; /* of the pieces: characters first */
+    wf_tally texts; /* texts of the pieces, characters first */
     int32_t n_characters;
     piece *pieces;
     size_t n;

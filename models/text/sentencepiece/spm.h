@@ -82,8 +82,8 @@ typedef struct wf_spm_text {
 /* Read a precompiled map of characters into `n`. False with message: what is wrong with it. */
 bool wf_spm_rules(wf_spm_normalizer *n, wf_span map, char *message);
 bool wf_spm_normalize(const wf_spm_normalizer *n, wf_span line, wf_spm_text *out, char *message);
-/* The replacement by the rule for the shortest beginning of a text, as the library tokenizers asks
- * for it. False: there is none. */
+/* The replacement by the rule for the shortest beginning of a text, as Hugging Face's tokenizers
+ * library asks for it. False: there is none. */
 bool wf_spm_first_rule(const wf_spm_normalizer *n, wf_span text, wf_span *by);
 bool wf_spm_put(wf_spm_text *to, const char *text, size_t bytes); /* false: no memory */
 
@@ -112,7 +112,7 @@ typedef struct wf_spm {
     wf_spm_piece *pieces;
     size_t n, pieces_capacity;
     int32_t unknown, bytes[256]; /* ids */
-    float lowest;                /* lowest score of a normal piece */
+    float lowest;                /* lowest score of a piece of type SPM_NORMAL */
     /* normal: pieces of the types SPM_NORMAL, SPM_USER_DEFINED and SPM_UNUSED; reserved: all
      * others. normal_ids[i] is the id of text i in normal, reserved_ids[i] that in reserved. */
     wf_strings normal, reserved;
@@ -134,13 +134,14 @@ typedef struct wf_spm {
     size_t stack_capacity;
 } wf_spm;
 
-wf_spm *wf_spm_read(const void *bytes, size_t n, char *message); /* copied */
-void wf_spm_free(wf_spm *m); /* by each that shares it; the last call frees it */
+/* Copies the bytes of a .spm file, and reads them. NULL with message. */
+wf_spm *wf_spm_read(const void *bytes, size_t n, char *message);
+void wf_spm_free(wf_spm *m); /* each tokenizer that shares m calls this; the last call frees m */
 
 /* The id of a piece; the unknown id if there is no such piece. */
 int32_t wf_spm_id(const wf_spm *m, wf_span text);
-/* The id of a piece into which text is cut: a normal piece or a symbol that the user defined. Else
- * the unknown id. */
+/* The id of a text if encoding may use it as a piece: its type is SPM_NORMAL or SPM_USER_DEFINED.
+ * Else the unknown id. */
 int32_t wf_spm_encode_id(const wf_spm *m, wf_span text);
 
 bool wf_spm_add(wf_spm *m, wf_span text, int32_t id); /* appends a token; false: out of memory */

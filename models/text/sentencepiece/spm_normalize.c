@@ -10,8 +10,9 @@
 
 #include "core/base/utf8.h"
 
-/* MOST_RULES: how many rules are tried at each place, beginning with the shortest, as in the
- * library. */
+/* MOST_RULES and MOST_SYMBOLS: how many matching rules and symbols are tried at each place,
+ * beginning with the shortest, as in the library sentencepiece. BLOCK: the size of the rules in
+ * bytes is a multiple of it. */
 enum { MOST_RULES = 32, MOST_SYMBOLS = 64, BLOCK = 1024 };
 
 /* ---- symbols --------------------------------------------------------------------------------- */

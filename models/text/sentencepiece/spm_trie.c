@@ -29,7 +29,7 @@ static int digit(const wf_trie_key *key, size_t depth) {
     return key->text.bytes > depth ? (unsigned char)key->text.text[depth] + 1 : 0;
 }
 
-/* Sort keys by their byte at r.depth. Keys with equal bytes stay in their order. */
+/* sort_few and sort_many sort keys by their byte at r.depth; equal ones stay in their order. */
 static void sort_few(wf_trie_key *keys, range r) {
     for (size_t i = r.from + 1; i < r.to; i++) {
         wf_trie_key key = keys[i];
@@ -94,7 +94,8 @@ static int32_t find_base(const builder *b, const unsigned char *labels, int n) {
     return (int32_t)t->n;
 }
 
-/* Splits sorted keys by their byte at r.depth: these bytes, and where the keys of each end. */
+/* Splits sorted keys by their byte at r.depth. Writes the different bytes, and where the keys of
+ * each end. Returns how many bytes there are. */
 static int split(const wf_trie_key *keys, range r, unsigned char *labels, size_t *ends) {
     int n = 0;
     for (size_t i = r.from; i < r.to; i++) {
@@ -144,8 +145,8 @@ static bool expand(builder *b, range r) {
     return true;
 }
 
-/* Takes room for a node a byte at once, in huge pages. That is enough for most tries; otherwise the
- * array grows as usual. */
+/* Allocates one node for each byte of the keys at once, and asks for huge pages. That is enough for
+ * most tries; otherwise the array grows as usual. */
 static bool reserve(wf_trie *t, const wf_trie_key *keys, size_t n) {
     size_t nodes = 2 * FAN_OUT;
     for (size_t i = 0; i < n; i++) nodes += keys[i].text.bytes;

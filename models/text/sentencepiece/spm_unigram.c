@@ -8,9 +8,9 @@
 
 #include "core/base/utf8.h"
 
-struct wf_spm_best { /* the best path to a byte: its last piece */
+struct wf_spm_best { /* the best path to a byte */
     float score;
-    int32_t start, id; /* start of that piece; -1: there is no path yet. Its id */
+    int32_t start, id; /* of its last piece; start -1: there is no path yet */
 };
 
 static const float unknown_penalty = 10;

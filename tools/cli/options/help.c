@@ -9,7 +9,8 @@
 
 enum { INDENT = 28, WIDTH = 96 };
 
-/* Options such as --help only print a text; their rows point to these unused variables. */
+/* The variables of the rows --completion and --config below. They keep these values, which the help
+ * shows as no default, because options.c parses both options without their rows. */
 static int none = -1;
 static const char *nothing;
 
@@ -42,7 +43,7 @@ static void wrap(FILE *out, int column, const char *text) {
     fputc('\n', out);
 }
 
-/* Describes a range: "1..256", or "1 or more" if the upper bound is meaningless in practice. */
+/* Describes a range: "1..256", or "1 or more" if the upper bound is 1e9 or above. */
 static void describe_range(const option *o, char *text, size_t size) {
     char low[OPTION_TEXT_SIZE], high[OPTION_TEXT_SIZE];
     range_text(o, o->min, low);

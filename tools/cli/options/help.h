@@ -13,7 +13,7 @@ void version_print(const program *p, FILE *out);
 enum { HELP_TEXT = 1024, DEFAULT_TEXT = 400 };
 /* Writes the help text of an option, then its default and range: "(default 64; 1..4096)". */
 void help_describe(const program *p, const option *o, char *text, size_t size);
-/* The n options that every program has. */
+/* The *n options that every program has. */
 const option *help_always(int *n);
 
 /* A bound of the row's range as text. */

@@ -8,9 +8,9 @@
 /* Names that other programs use for one option, and our names for it. The first of our names that
  * this program has is suggested. */
 typedef struct synonym {
-    const char *names; /* "hidden-size|dim" */
-    const char *here;  /* the name here, such as "d-model"; NULL: there is no such option */
-    const char *advice;
+    const char *names;  /* "hidden-size|dim" */
+    const char *here;   /* our names, "max-len|length"; NULL: there is no such option */
+    const char *advice; /* the hint if this program has none of our names; or NULL */
 } synonym;
 
 #define ONE_PROCESSOR "weft computes on the processor alone: leave it out"
@@ -141,7 +141,7 @@ static bool hint_synonym(const program *p, const char *name, size_t length, char
     return false;
 }
 
-/* Levenshtein distance from a, of n bytes, to b. Names longer than the array are cut. */
+/* Levenshtein distance from a, of n bytes, to b. A b longer than the array is cut. */
 static int distance(const char *a, size_t n, const char *b) {
     enum { LONGEST = 40 };
     int row[LONGEST + 1];
@@ -174,8 +174,9 @@ static void compare(nearest *n, const char *name, size_t length, const char *the
     n->name = there;
 }
 
-/* Suggests the nearest name if at most a third of the letters are wrong, or two letters of a short
- * name, because two may be exchanged. With more, any name of the same length would be suggested. */
+/* Suggests a synonym, else a name that begins so, else the nearest one. Of 6 letters or more a
+ * third may be wrong; of 3 to 5, two, because two may be exchanged. With more, any name of the same
+ * length would be suggested; for 1 or 2 letters no name is. */
 void option_hint(const program *p, const char *name, size_t length, char *hint, size_t size) {
     static const char *const always[] = { "help", "version", "config", "dump-config" };
     int few = length < 3 ? 1 : 3;

@@ -398,8 +398,8 @@ static bool is_dump(const char *text) {
     return strcmp(text, "--dump-config") == 0 || strcmp(text, "--dump_config") == 0;
 }
 
-/* Parses options first. Words without a name are moved to the front of argv, and become values of
- * the options that are not set yet. */
+/* Parses options first, and moves words that belong to none to the front of argv. Then each word
+ * becomes the value of the first option in by_place that is not set yet, or the operand. */
 static void parse_all(program *p, int argc, char **argv) {
     bool only_operands = false;
     int words = 0;

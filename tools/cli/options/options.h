@@ -39,7 +39,7 @@ typedef enum {
     USE_OUTPUT,    /* replaced, whole; "-": stdout */
     USE_DRAWN,     /* USE_OUTPUT that weft can write again: it replaces only what weft wrote */
     USE_TOKENIZER, /* like USE_DRAWN, for a tokenizer.json that weft learned */
-    USE_NUMBERS,   /* USE_OUTPUT in binary: it replaces no text */
+    USE_NUMBERS,   /* USE_OUTPUT in binary: it replaces no text and no model */
     USE_NEW_MODEL, /* a model file that is replaced as a whole; never a stream */
     USE_LOG,       /* written in place, line by line; "-": stdout */
     USE_FOLDER     /* a folder in which files are created */
@@ -62,7 +62,7 @@ typedef struct option {
     const char *argument; /* "N", "FILE", or the words of a choice, as the help shows them */
     double min, max;
     const char *help;
-    file_use use;         /* of a file */
+    file_use use;         /* how the program uses the file that the option names */
     const char *fallback; /* the default as the help shows it, if it is not that of the variable */
     case_default otherwise[MOST_CASES];
     bool stored;        /* a setting that the checkpoint stores, and that a resume may not change */
@@ -105,7 +105,7 @@ typedef struct program {
     const char *name, *purpose, *examples;
     option *options;
     int n;
-    const char *operand_name; /* NULL: it takes none */
+    const char *operand_name; /* NULL: the program takes no operand */
     const char **operand;
     file_use operand_use;
     /* in place of an operand: options whose values may be given without their names, in this
@@ -164,9 +164,10 @@ void check_reader(FILE *out);
 /* Flush `out`, so that its reader has all lines so far. If they can't be written, end the program:
  * as check_reader does, or with exit code 1 and a message that names the file, "stdout" if NULL. */
 void flush_or_fail(const program *p, FILE *out, const char *name);
-/* Close stdout, where a full disk is noticed, and return the exit code: `status`; or 1 with a
- * message if the output was not written; or that of SIGPIPE, silently, if stdout is a pipe that
- * nobody reads any more. It is the last call of every main. */
+/* Close stdout, where a full disk is noticed, and return the exit code. It is `status`, unless the
+ * output was not written: then status 0 becomes 1, with a message. If stdout is a pipe that nobody
+ * reads any more, status 0 or 1 becomes that of SIGPIPE, silently. It is the last call of every
+ * main. */
 int close_stdout(const program *p, int status);
 
 /* The shortest decimal text that reads back as value; "null" if it is not finite. */

@@ -15,8 +15,8 @@
 
 typedef struct used {
     used_file file;
-    const char *dashes; /* of an option's name */
-    bool standard;      /* a standard stream that the program was started with */
+    const char *dashes; /* "--" before an option's name, else "" */
+    bool standard;      /* stdin, stdout or stderr as such, or an output that is "-" */
     bool there, placed; /* there: the file exists; placed: only its folder exists */
     struct stat s;      /* status of the file, or of its folder */
     /* the file's name within its folder, if the file does not exist; must be freed */
@@ -227,7 +227,7 @@ static void check_writable(const program *p, const used *u) {
     check_replaced(p, u);
 }
 
-/* The next step for a folder in place of a model's file. */
+/* The end of the message about a folder given in place of a model's file: what to do next. */
 static const char *folder_remedy(const char *folder) {
     char path[PATH_SIZE];
     snprintf(path, sizeof path, "%.*s/config.json", PATH_SIZE - 32, folder);

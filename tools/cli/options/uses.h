@@ -12,14 +12,15 @@
 
 /* A file that no option names. */
 typedef struct used_file {
-    const char *name; /* for people */
+    const char *name; /* what messages call it */
     const char *path; /* its path; NULL: the file open as `descriptor` */
     int descriptor;
     file_use use; /* USE_NONE: not used this time, so check_uses skips the entry */
 } used_file;
 
-/* Check all uses of files. Exits with 2 if two contradict each other, and with 1 if an output
- * cannot be written. */
+/* Check all uses of files; more[n]: files that no option names. Exits with 2 if two uses contradict
+ * each other. Exits with 1 if an output cannot be written, ends in .png or the like, or would
+ * replace a file of another kind; or if an input is a folder, or a text in place of a model. */
 void check_uses(const program *p, const used_file *more, int n);
 
 /* Exits with 1 if the path is a folder or a text in place of a model's file, with the next step.
