@@ -62,7 +62,7 @@ typedef struct bandwidth {
     double triad, read; /* bytes a second */
 } bandwidth;
 
-/* The rate of f32 operations a second in a burst of about so many seconds, with the kernels'
+/* The rate of f32 operations a second in a burst of about `seconds` seconds, with the kernels'
  * instruction set. A multiply-add counts as two. */
 double peak_flops(int64_t threads, double seconds);
 /* The best rate of many bursts, because other programs can only lower it. A trial has one burst. */
@@ -84,8 +84,8 @@ typedef struct timing {
 } timing;
 
 /* Calls the function run() once without measuring. Then rounds follow until --seconds have passed,
- * three at least: a round calls run(), and measures peak_flops beside it, so that other programs
- * slow both alike. A trial is one round of one call. False: a call failed. */
+ * three at least: a round calls run() once or more often, and then measures peak_flops, so that
+ * other programs slow both alike. A trial is one round of one call. False: a call failed. */
 bool measure(const bench_settings *set, bool (*run)(void *user), void *user, timing *out);
 
 /* For plans: run_plan runs one, as a callback of `measure`; plan_of makes one, or ends the program;

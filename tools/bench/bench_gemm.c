@@ -3,8 +3,8 @@
  *
  * Products are planned and run like any others, so the times are those of a model. Hot: one product
  * is repeated. Cold: there are so many products, each with its own operands, that no private cache
- * holds them. These are also compared with the memory's bandwidth, which limits products with a
- * small m. */
+ * holds them. Cold products are also compared with the memory's bandwidth, which limits products
+ * with a small m. */
 #include "bench.h"
 
 #include <math.h>

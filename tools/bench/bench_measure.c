@@ -22,7 +22,7 @@ static int by_size(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* The median of n values, which get sorted. */
+/* The median of n values, which it sorts. */
 static double middle(double *values, int n) {
     qsort(values, (size_t)n, sizeof *values, by_size);
     return (values[(n - 1) / 2] + values[n / 2]) / 2;
@@ -38,8 +38,9 @@ static double clock_time(void) {
     return least;
 }
 
-/* The median time of `count` consecutive runs; *min: the least so far. Negative: one failed. Each
- * is timed alone, so that programs that interrupt fewer than half of them do not change it. */
+/* The median time of `count` consecutive runs; *min: the least so far. Negative: a run failed. Each
+ * run is timed alone, so the median does not change if other programs interrupt fewer than half of
+ * them. */
 static double time_runs(bool (*run)(void *user), void *user, int count, double *min) {
     static double taken[MOST_RUNS];
     double clock = clock_time();

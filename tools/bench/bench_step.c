@@ -36,7 +36,7 @@ typedef struct bench_model {
     wf_decoder *decoder;
     wf_decoded *decoded;
     int32_t *src, *src_length, *tgt, *labels, *out;
-    int64_t tokens; /* to be decoded */
+    int64_t tokens; /* to decode for each sentence */
 } bench_model;
 
 /* ---- a model and a batch --------------------------------------------------------------------- */
@@ -84,7 +84,7 @@ static void open_bench_model(bench_model *b, bench_settings *set) {
     *b = (bench_model){ .set = set, .size = workload_of(set->preset) };
     if (b->set->batch) b->size.batch = b->set->batch;
     b->model = new_model(b->set, &b->size);
-    if (b->set->mode != MODE_TRAIN && /* as generate keeps them */
+    if (b->set->mode != MODE_TRAIN && /* packed, as generate has weights */
         !wf_pack_weights(b->model->graph, kept[b->set->weights].layout, message))
         fail(&bench_program, "%s", message);
     b->pool = wf_pool_new((int)b->set->threads);
@@ -157,8 +157,8 @@ static bool train_once(void *model) {
            wf_trainer_add(b->trainer, 0) && wf_trainer_update(b->trainer, NULL);
 }
 
-/* Reports the memory that any implementation needs: parameters, gradients that wait for the norm,
- * two moments, activations. */
+/* Reports the peak of memory beside the memory that any implementation needs: parameters, gradients
+ * that wait for the norm, two moments, activations. */
 static void report_memory(const bench_model *b, double parameters, double peak) {
     double waiting = b->set->unguarded ? 0 : parameters;
     double needed = 4 * (3 * parameters + waiting) + activation_bytes(&b->size);
@@ -289,7 +289,7 @@ static void report_rounding(bench_settings *set, int64_t rows, int64_t n, const 
         int64_t token = likeliest(exact, n);
         agree += likeliest(rounded, n) == token;
         for (int64_t i = 0; i < n; i++) {
-            if (exact[i] < -1e20f) continue; /* the end, forbidden */
+            if (exact[i] < -1e20f) continue; /* the end token is forbidden */
             double apart = fabs((double)rounded[i] - (double)exact[i]);
             sum += apart;
             most = apart > most ? apart : most;

@@ -18,7 +18,7 @@ enum { MOST_OPERANDS = 6, MOST_VALUES = 16, MOST_TEXT = 4096 };
 typedef struct operand {
     int ndim;
     wf_dtype dtype; /* WF_I32, or WF_F64: real */
-    bool is_leaf;   /* an update writes it */
+    bool is_leaf;   /* a buffer, for an op that writes to it */
     int64_t shape[4];
     double values[MOST_VALUES];
 } operand;
@@ -99,7 +99,7 @@ static wf_tensor *counting(wf_tensor *y) {
     return t;
 }
 
-/* The first node of the op from this one on. */
+/* The first node of the op whose id is `from` or more; NULL: there is none. */
 static wf_tensor *find_node(const wf_graph *g, const wf_op *op, int from) {
     for (int id = from; id < wf_node_count(g); id++) {
         wf_tensor *t = wf_node(g, id);

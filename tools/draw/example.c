@@ -34,7 +34,8 @@ static int64_t make_line(const example *e, int32_t *ids, int64_t most) {
     return n;
 }
 
-/* The ids of a given line, of which at most `most` fit. -1: see message. */
+/* Reads a given line. Returns the number of its ids; -1: more than `most`, or an error, see
+ * message. */
 static int64_t read_line(example *e, int side, const char *line, int32_t *ids, int64_t most,
                          char *message) {
     char reason[WF_MESSAGE];
@@ -45,7 +46,7 @@ static int64_t read_line(example *e, int side, const char *line, int32_t *ids, i
     return n > most ? -1 : n;
 }
 
-/* The model's greedy output. -1: see message. */
+/* Writes the ids of the model's greedy output, and returns their number. -1: see message. */
 static int64_t decode(wf_model *m, int64_t n_src, const int32_t *src, int32_t *out, int64_t most,
                       char *message) {
     wf_decoder *d = wf_decoder_new(m, NULL, message);

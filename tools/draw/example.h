@@ -18,8 +18,8 @@ typedef struct example {
     char *source, *target; /* its line and its output, as generate writes them, or NULL */
 } example;
 
-/* Make an example. The number of sentences and their length must be set before. source and target
- * are lines, or NULL. f is the model's file, or NULL. False: message[256]. */
+/* Make an example. e->sentences and e->length must be set before. source and target are lines, or
+ * NULL. f is the model's file, or NULL. False: message[256]. */
 bool example_new(example *e, const subject *s, const wf_file *f, const char *source,
                  const char *target, char *message);
 /* Bind the plan, and feed those inputs of the subject's graph that it reads. False: see

@@ -159,8 +159,8 @@ static bool bad_leaf(parser *p, const leaf_text *l, const char *why) {
     return false;
 }
 
-/* Reads "1 2 3; 4 5 6" into x, and sets the numbers of rows and columns. A single number has 0 of
- * both. */
+/* Reads "1 2 3; 4 5 6" into x, and sets the numbers of rows and columns: 1 and 1 for a single
+ * number. */
 static bool read_matrix(parser *p, const leaf_text *l, double *x, int64_t *rows, int64_t *columns) {
     int64_t n = 0, in_row = 0;
     *rows = *columns = 0;
@@ -232,7 +232,7 @@ static wf_tensor *parse_name(parser *p, const char *from, size_t n) {
                  (int)n, from);
 }
 
-/* An op of the library that has operands and no attributes. */
+/* The op of the library with this name, if it has operands and no attributes; else NULL. */
 static const wf_op *plain_op(const char *name, size_t n) {
     for (int i = 0; i < wf_op_count(); i++) {
         const wf_op *op = wf_op_at(i);

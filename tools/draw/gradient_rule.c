@@ -100,7 +100,7 @@ static void put_expression(writer *w, const wf_tensor *t, int depth) {
     if (t->result) put(w, "[%d]", t->result);
 }
 
-/* The different operands that may have a gradient. */
+/* Finds the operands that may have a gradient, each once. Returns how many. */
 static int real_operands(const wf_tensor *y, wf_tensor **x, int *place) {
     int n = 0;
     for (int i = 0; i < y->n_in; i++) {

@@ -20,7 +20,7 @@ typedef struct writer {
     jsonl *out;
     const subject *subject;
     wf_plan *plan;
-    bool *needed;   /* by id */
+    bool *needed;   /* by id: true if the page has the node */
     int *step_of;   /* by id: the step that computes it, or -1 */
     int *last_read; /* by step: the last step that reads its result */
     int n_nodes, n_steps;
@@ -206,7 +206,7 @@ bool graph_page_write(FILE *stream, const subject *s, wf_plan *plan, char *messa
         w.out = page_begin(&p, stream, s->title, page_graph_css, page_graph_js);
         write_nodes(&w);
         write_steps(&w);
-        write_ops(&w); /* last: it records rules */
+        write_ops(&w); /* last, because it records nodes of gradient rules */
         ok = page_end(&p);
     }
     close_writer(&w);

@@ -35,7 +35,7 @@ static bool find_nodes(graph_values *v, const subject *s, char *message) {
         v->n, MOST_VALUED);
 }
 
-/* Ids have no gradient. */
+/* Records the gradients of the loss with respect to all nodes but ids, which have none. */
 static bool record_gradients(graph_values *v, char *message) {
     wf_tensor **of = calloc((size_t)v->n + 1, sizeof *of);
     wf_tensor **dx = calloc((size_t)v->n + 1, sizeof *dx);
@@ -79,8 +79,9 @@ static int operands_of(const graph_values *v, const wf_tensor *y, wf_tensor **to
     return n;
 }
 
-/* Records a consumer's shares in the gradients of its operands: its own gradient times its slope
- * for each. A consumer with several results has none here: only its first result has a gradient. */
+/* Records what a consumer contributes to the gradients of its operands: its own gradient times its
+ * derivative for each. Consumers with several results are left out, because only the first result
+ * has a gradient here. */
 static void record_shares_of(graph_values *v, int consumer) {
     wf_tensor *x[WF_MAX_OPERANDS], *dx[WF_MAX_OPERANDS], *y = v->node[consumer];
     int n = operands_of(v, y, x);

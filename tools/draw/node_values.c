@@ -33,7 +33,8 @@ bool *nodes_behind(const wf_graph *g, wf_tensor *const *wanted, int n) {
 
 /* ---- the plan -------------------------------------------------------------------------------- */
 
-/* Fetches all needed nodes that have values, and feeds the inputs among them. */
+/* A plan that fetches all needed nodes that have values, and feeds the inputs among them. NULL: out
+ * of memory. */
 static wf_plan *new_plan(wf_graph *g, const bool *needed, bool training) {
     int total = wf_node_count(g);
     wf_tensor **fetch = calloc((size_t)total + 1, sizeof *fetch);
@@ -244,7 +245,7 @@ bool next_attribute(const char **at, attribute *a) {
     return true;
 }
 
-/* Writes the axes of a set: "0, 2". */
+/* Writes the axes of a set of bits: "axes = 0 2". */
 static int put_axes(char *text, size_t room, uint32_t axes) {
     int n = snprintf(text, room, "axes =");
     for (int i = 0; i < WF_MAX_DIMS && n > 0 && (size_t)n < room; i++)

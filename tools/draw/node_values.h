@@ -33,8 +33,8 @@ typedef struct numbers {
     double low, high, mean;  /* of the finite numbers; 0 if there are none */
     int64_t rows, zero_rows; /* rows along the last axis; rows whose numbers are all 0 */
 } numbers;
-/* Summarise the numbers of a node. False: out of memory; then l->failed is set for good, as it is
- * by the next two functions. */
+/* Summarise the numbers of a node. False: out of memory. This and the next two functions then set
+ * l->failed, and nothing resets it. */
 bool node_numbers(node_list *l, const wf_tensor *t, numbers *out);
 
 /* True if this node has a NaN or an infinity that none of its operands has. Infinities of a mask's

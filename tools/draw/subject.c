@@ -183,7 +183,7 @@ static void entitle(subject *s, const char *what, const wf_block_options *c) {
              c->d_model, c->num_heads);
 }
 
-/* A Transformer with layers of these sizes: so many in the encoder, and as many in the decoder. */
+/* A new Transformer: `layers` layers of these sizes in the encoder, and as many in the decoder. */
 static wf_model *new_model(const wf_block_options *c, int64_t layers, char *message) {
     wf_transformer_config t = wf_transformer_defaults();
     t.src_vocab = t.tgt_vocab = 10000;
@@ -234,7 +234,7 @@ static bool open_part(subject *s, subject_kind kind, const wf_block_options *c, 
     static const struct {
         const char *titles[3]; /* by layer_form.stacks; NULL: such a model has no such part */
         wf_tensor *(*record)(wf_graph *g, const layer_form *f);
-        const char *missing; /* the sentence for such a model */
+        const char *missing; /* error message for such a model */
     } parts[] = {
         { { "Attention(Q, K, V) = softmax(Q Kᵀ / √d) V", self, self }, record_attention, NULL },
         { { "Encoder layer", NULL, "Encoder layer" },
@@ -335,7 +335,7 @@ wf_plan *subject_plan(const subject *s, int64_t batch, int64_t length, int runs,
     bool bound = wf_plan_ok(p) && subject_bind(s, p, batch, length);
     if (bound && feed_ones(p, inputs, n) && measure(p, runs)) return p;
     const char *reason = wf_plan_error(p);
-    snprintf(message, WF_MESSAGE, "%s", *reason ? reason : "out of memory"); /* for the ones */
+    snprintf(message, WF_MESSAGE, "%s", *reason ? reason : "out of memory"); /* in feed_ones */
     wf_plan_free(p);
     return NULL;
 }

@@ -40,7 +40,7 @@ bool says_no_memory(const char *message);
  * sum of a formula's result. */
 wf_tensor *subject_loss(const subject *s);
 
-/* Bind the extents of the subject's graph to so many sentences of so many tokens. */
+/* Bind the extents of the subject's graph to `batch` sentences of `length` tokens. */
 bool subject_bind(const subject *s, wf_plan *p, int64_t batch, int64_t length);
 /* True if this input of a layer is a mask. A mask of ones hides nothing. */
 bool subject_is_mask(const wf_tensor *input);

@@ -88,8 +88,8 @@ enum { LABEL_LIMIT = 16, LETTER = 6, BROAD = 11, SMALL = 12, TOP = 44, GAP = 26,
 
 /* The positions of the picture's parts. A panel has the cells of one head. */
 typedef struct layout {
-    int64_t across, down; /* panels */
-    double cell;          /* its side */
+    int64_t across, down; /* panels in a row; rows of panels */
+    double cell;          /* side of a cell */
     double left;          /* width of the row labels */
     double head;          /* height of a panel's name and column labels */
     double panel_width, panel_height;
@@ -202,7 +202,7 @@ static void put_panel(FILE *out, const struct svg_heat_map *map, const layout *l
     if (map->heads > 1) put_label(out, "middle", x + l->panel_width / 2, y - l->head + 14, name);
     fprintf(out, "<rect class=\"panel\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\"/>\n",
             x, y, l->panel_width - 1, l->panel_height - 1);
-    if (l->cell < SMALL) fputs("<g class=\"small\">\n", out); /* labels that don't overlap */
+    if (l->cell < SMALL) fputs("<g class=\"small\">\n", out); /* so labels don't overlap */
     put_column_labels(out, map, l, x, y);
     if (head % l->across == 0) put_row_labels(out, map, l, x, y);
     if (l->cell < SMALL) fputs("</g>\n", out);

@@ -110,7 +110,7 @@ static void *memory(void *block) {
 }
 
 static void put_text(FILE *out, const float *vector, int64_t n) {
-    enum { DIGITS = 9 }; /* which read back as the same f32 */
+    enum { DIGITS = 9 }; /* so many read back as the same f32 */
     char text[WF_REAL_TEXT];
     for (int64_t i = 0; i < n; i++) {
         if (i) putc(' ', out);

@@ -11,7 +11,7 @@
 #include "embed.h"
 #include "models/model_internal.h"
 
-enum { WINDOW = 64 }; /* batches */
+enum { WINDOW = 64 }; /* batches in a window */
 enum { TOKENS_OF_THREAD = 512 };
 
 typedef struct line {
@@ -146,7 +146,7 @@ static void run(embedder *e, window *w, const line *batch, int64_t n, float *vec
 }
 
 /* Number of lines, of at most S tokens each, that are computed together. Batches of more than some
- * hundred tokens a thread are no faster, and leave the caches: tests/measured.md. */
+ * hundred tokens a thread are no faster, and do not fit in the caches: tests/measured.md. */
 static int64_t lines_of_batch(const embedder *e, int64_t S) {
     int64_t fit = TOKENS_OF_THREAD * e->threads / (S ? S : 1);
     if (fit < 1) fit = 1;
@@ -186,7 +186,8 @@ static window window_new(const embedder *e) {
     return w;
 }
 
-/* Fills the window with the lines that have arrived, but at least one. Returns why it ends. */
+/* Fills the window with the lines that have arrived, and waits for the first. Returns the status of
+ * the last line. */
 static line_status fill(embedder *e, lines *in, const char *path, const char *prompt, bool keep,
                         window *w) {
     line_status status = LINE_READ;

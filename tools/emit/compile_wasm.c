@@ -1,5 +1,5 @@
-/* tools/emit/compile_wasm.c - see compile_wasm.h. The compiler reads the text from its standard
- * input and writes the module to its standard output, which are files without a name. */
+/* tools/emit/compile_wasm.c - compiles C to WebAssembly. See compile_wasm.h. The compiler reads
+ * standard input and writes standard output, which are temporary files without a name. */
 #include "compile_wasm.h"
 
 #include <stdio.h>
@@ -13,7 +13,7 @@
 enum { NO_PROGRAM = 127 };
 
 static const char *const command[] = {
-    /* --stack-first: a stack that is too small ends the module, and overwrites no data */
+    /* --stack-first: a stack overflow traps, and does not overwrite data */
     "clang",
     "--target=wasm32",
     "-std=c11",
@@ -77,7 +77,7 @@ static bool read_module(wasm_module *w, FILE *f) {
     return w->bytes && fread(w->bytes, 1, w->n, f) == w->n;
 }
 
-/* The first line that the compiler said. */
+/* Writes a message with the first line that the compiler printed. Returns false. */
 static bool refuse_source(FILE *f, char *message) {
     char line[160] = "";
     rewind(f);

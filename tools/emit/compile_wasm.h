@@ -1,4 +1,4 @@
-/* tools/emit/compile_wasm.h - C as WebAssembly, by clang and its linker where they are
+/* tools/emit/compile_wasm.h - compiles C to WebAssembly, by clang and its linker where they are
  * installed. */
 #ifndef WEFT_TOOLS_EMIT_COMPILE_WASM_H
 #define WEFT_TOOLS_EMIT_COMPILE_WASM_H
@@ -11,8 +11,8 @@ typedef struct wasm_module {
     size_t n;
 } wasm_module;
 
-/* Compile a text of C followed by lines of C, ended by NULL, which needs no library. The caller
- * frees the bytes. False with message[256]: clang or its linker is missing or reports an error. */
+/* Compile C that needs no library: a text and then lines, ended by NULL. The caller frees the
+ * bytes. False with message[256]: clang or its linker is missing or reports an error. */
 bool compile_wasm(wasm_module *w, const char *text, const char *const *lines, char *message);
 
 #endif

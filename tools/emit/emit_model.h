@@ -45,7 +45,7 @@ typedef struct emit_settings {
  * message[256]. */
 bool emit_model(emitted *e, const wf_file *f, const emit_settings *set, char *message);
 
-/* The sizes of a model with so many bytes of memory and weights. */
+/* Write e->sizes: so many bytes of memory and of weights. of_weights: words for the latter. */
 void emitted_sizes(emitted *e, int64_t memory, int64_t weights, const char *of_weights);
 
 #endif

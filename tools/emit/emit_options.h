@@ -1,5 +1,5 @@
-/* tools/emit/emit_options.h - the options of graph --emit-c and --emit-html, as rows of its table. c: the
- * emit_request that they set, a static object. */
+/* tools/emit/emit_options.h - the options of graph --emit-c and --emit-html, as rows of its table.
+ * c: the emit_request that they set, a static object. */
 #ifndef WEFT_TOOLS_EMIT_EMIT_OPTIONS_H
 #define WEFT_TOOLS_EMIT_EMIT_OPTIONS_H
 
@@ -14,7 +14,7 @@
              "--model, and an encoder alone is refused"),                                          \
         FLAG("emit-html", c.page,                                                                  \
              "write a page that runs the model of --model in a browser, as WebAssembly of the C "  \
-             "that --emit-c writes. It has the options of --emit-c but --train, --batch, "         \
+             "that --emit-c writes. It has the options of --emit-c except --train, --batch, "      \
              "--prefix and --weights-file. clang and lld compile it, so they must be installed"),  \
         RAW_OUTPUT("weights-file", c.model.weights_file,                                           \
                    "with --emit-c: write the weights to this file instead of an array in the C "   \

@@ -1,4 +1,4 @@
-/* tools/emit/emit_page.c - see emit_page.h.
+/* tools/emit/emit_page.c - writes a page that runs a model. See emit_page.h.
  *
  * The page's data are
  *     file, model     name of the model's file, the model in a sentence

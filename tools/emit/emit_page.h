@@ -1,4 +1,4 @@
-/* tools/emit/emit_page.h - a model's C file as a page that computes: graph --emit-html. */
+/* tools/emit/emit_page.h - turns a model's C file into a page that runs it: graph --emit-html. */
 #ifndef WEFT_TOOLS_EMIT_EMIT_PAGE_H
 #define WEFT_TOOLS_EMIT_EMIT_PAGE_H
 

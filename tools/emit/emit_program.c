@@ -31,7 +31,7 @@ void refuse_idle_emission(const program *p, const emit_request *r) {
     option_no_effect(p, "output", r->dry_run, "--dry-run writes nothing");
 }
 
-/* A number of bytes, with K or M behind it for 1,024 or 1,048,576 of them. */
+/* Reads a number of bytes; a K or M after it multiplies it by 1,024 or 1,048,576. */
 static int64_t bytes_of(const program *p, const char *text) {
     char *end;
     long long n = strtoll(text, &end, 10);
@@ -45,7 +45,7 @@ static int64_t bytes_of(const program *p, const char *text) {
     return n * unit;
 }
 
-/* bytes of C; gcc -O3 takes six seconds for so many */
+/* bytes of C for which gcc -O3 takes six seconds */
 enum { LARGE_SOURCE = 32 << 20 };
 
 emitted emit_program(const program *p, const emit_request *r, const wf_file *f, const char *path,

@@ -18,9 +18,9 @@ typedef struct emit_request {
 /* End the program if an option of --emit-c, or one for pictures, has no effect. */
 void refuse_idle_emission(const program *p, const emit_request *r);
 
-/* The model's file, or its training, as C, or as a page. A training of text takes the shape of its
- * batches from --batch-size and --length, if they were given. The caller frees the text. A model
- * that cannot be written so ends the program. */
+/* Make the C file or the page that r asks for, of the model in f or of its training. A training of
+ * text takes the shape of its batches from --batch-size and --length, if they were given. The
+ * caller frees the text. A failure ends the program. */
 emitted emit_program(const program *p, const emit_request *r, const wf_file *f, const char *path,
                      int64_t batch_size, int64_t length);
 /* Write the file of weights, if one is asked for. A failure ends the program. */

@@ -100,8 +100,8 @@ static int64_t longest_of(const task *t, int64_t step, int64_t rows) {
     return longest;
 }
 
-/* The sizes of the batches of the steps that are left, of which TRIED_STEPS are looked at, and that
- * of --max-len; the largest first. */
+/* The sizes of the batches of the remaining steps (of at most TRIED_STEPS of them), and the size
+ * for --max-len; the largest first. */
 static void shapes_of_task(recipe *r) {
     bool met[TASK_MAX_LEN + 1] = { false };
     const settings *set = r->set;

@@ -6,7 +6,7 @@
 #include "emit_model.h"
 
 typedef struct emit_train_options {
-    const char *path;   /* of the file */
+    const char *path;   /* path of the file, for messages */
     const char *prefix; /* NULL: "model" */
     /* name of the file that gets the weights and that the program reads; NULL: the C file has them
      * as an array */

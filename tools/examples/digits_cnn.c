@@ -51,7 +51,7 @@ int main(void) {
     const wf_plan_options look = { .fetch = &right, .n_fetch = 1, .feed = feed, .n_feed = 2 };
     wf_plan *test = wf_plan_new(g, &look);
     float count = 0;
-    draw_digits(TESTS, 0, drawn, digits); /* new ones */
+    draw_digits(TESTS, 0, drawn, digits); /* not trained on */
     ok = ok && wf_bind(test, "N", TESTS) && wf_feed(test, images, drawn, sizeof drawn) &&
          wf_feed(test, labels, digits, sizeof digits) && wf_run(test) &&
          wf_fetch(test, right, &count, sizeof count);

@@ -1,5 +1,6 @@
 /* sentences.h - a toy language for the examples with a translator: a translation is the sentence
- * backwards. In a dialect, each word is also replaced by one that follows it in the dictionary. */
+ * backwards. In a dialect, each word is also replaced by the one that is `dialect` places after it
+ * in the dictionary. */
 #ifndef SENTENCES_H
 #define SENTENCES_H
 
@@ -43,7 +44,7 @@ static inline bool is_right(const int32_t words[LENGTH], const int32_t answer[LE
     return right == LENGTH;
 }
 
-/* Train the parameters whose names fit this pattern for so many steps. Each step has a batch of new
+/* Train the parameters whose names fit this pattern for `steps` steps. Each step has a batch of new
  * sentences and their translations. */
 static inline bool train_translator(wf_model *m, const char *names, int steps, double rate,
                                     int dialect) {

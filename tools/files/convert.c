@@ -198,7 +198,8 @@ static wf_transformer_config asked(const settings *set) {
     return c;
 }
 
-/* An error message if the file's positions contradict the option; NULL: they agree. */
+/* An error message if --positions or --max-len does not suit the positions that the file has; NULL:
+ * both suit them. */
 static const char *wrong_positions(const settings *set, wf_positions found) {
     if (found == WF_POSITIONS_LEARNED && option_find(&self, "max-len")->seen)
         return "has tables of positions, which say it: --max-len would have no effect";
@@ -374,7 +375,7 @@ static void tell_sizes(const char *from, const char *to) {
 static void convert_from_hf(const settings *set) {
     char message[WF_MESSAGE], target[PATH_SIZE];
     wf_hf hf;
-    self.operand_use = USE_NONE; /* a folder */
+    self.operand_use = USE_NONE; /* the input is a folder */
     check_source(&self, set->input, set->base != NULL);
     find_target(&self, set->output, set->overwrite, target);
     if (set->base) {

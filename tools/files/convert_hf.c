@@ -364,7 +364,7 @@ static unsaid load_model(const program *p, const char *model, wf_hf *hf) {
     if (goes_on && hf->src && !wf_generation_in_file(f))
         hf->generation.n_banned = no_text(hf->src, false, hf->generation.banned);
     const wf_transformer *t = wf_transformer_of(hf->model);
-    bool t5 = t && t->config.relative_buckets; /* models/hf says what its folders have */
+    bool t5 = t && t->config.relative_buckets; /* for T5, a note of models/hf says it */
     unsaid u = { .search = !reads && !wf_generation_in_file(f),
                  .tokenizer = !one && !t5 && wf_tokenizer_in_file(f, "tokenizer"),
                  .text = is_of_text(f),
@@ -386,7 +386,7 @@ static void tell_unsaid(const program *p, const char *model, const wf_hf *hf, un
              "trained with --like bart has one that is written");
 }
 
-/* The next step after a refusal, for a form that transformers does not have. */
+/* Advice after a refusal: the next step for a model whose form transformers does not have. */
 static const char *next_step(const wf_model *m, bool text, bool json) {
     const wf_transformer *t = wf_transformer_of(m);
     bool decoder_only = !t && !wf_encoder_of(m);

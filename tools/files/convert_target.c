@@ -40,7 +40,7 @@ void find_target(const program *p, const char *path, bool overwrite, char target
 void tell_way_back(FILE *to, const wf_model *m, const char *path) {
     const wf_transformer_config *c = &wf_transformer_of(m)->config;
     char eps[OPTION_TEXT_SIZE];
-    bool counted = c->positions != WF_POSITIONS_LEARNED; /* else a table has max-len rows */
+    bool counted = c->positions != WF_POSITIONS_LEARNED; /* else a table's rows say --max-len */
     fprintf(to,
             "without vocabulary: it becomes a model of ids by\n  convert --heads %" PRId64
             " --norm %s --positions %s%s --activation %s --layer-norm-eps %s",

@@ -13,8 +13,8 @@
  * of a training. */
 void find_target(const program *p, const char *path, bool overwrite, char target[PATH_SIZE]);
 
-/* Print the command that makes a model of its state_dict in `path` again, with all that tensors do
- * not say. */
+/* Print the command that converts the state_dict in `path`, which was written from m, to a model
+ * again. Its options say what the tensors do not. */
 void tell_way_back(FILE *to, const wf_model *m, const char *path);
 
 #endif

@@ -46,7 +46,7 @@ static program self = {
 
 typedef struct statistics {
     int64_t count, not_finite;
-    double mean, std, min, max; /* of the finite ones */
+    double mean, std, min, max; /* of the finite values */
     bool known;                 /* the type is one that can be read */
 } statistics;
 

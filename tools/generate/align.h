@@ -34,11 +34,11 @@ typedef struct alignment {
     int64_t *best;    /* [tgt]: the likeliest source word; -1: there is none */
 } alignment;
 
-/* The number of heads in the last layer of cross-attention; 0: there is none. */
+/* The number of heads in the last layer of cross-attention; 0: the model has none. */
 int64_t align_heads(const wf_model *m);
 /* Compute the alignment from the attention of the last attention_run. head -1: the mean of all
- * heads. `out` may have more tokens than the output, such as an end, which are not read. False: out
- * of memory. */
+ * heads. `out` may have more tokens than the output, such as an end token, and these are ignored.
+ * False: out of memory. */
 bool alignment_new(alignment *l, attention *a, int head, const token_words *src,
                    const token_words *out);
 void alignment_free(alignment *l);

@@ -148,7 +148,7 @@ float *attention_picture(attention *a, int64_t *heads) {
     return w;
 }
 
-/* Allocates labels and their text in one block. */
+/* Allocates labels and their text in one block. NULL: out of memory. */
 static const char **labels_new(int64_t n, char **text) {
     const char **labels = malloc((size_t)n * (sizeof *labels + LABEL_TEXT));
     *text = (char *)(labels + n);

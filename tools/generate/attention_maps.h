@@ -33,25 +33,25 @@ bool attention_run(attention *a, int64_t n, const int32_t *src, int64_t length,
 /* True if the name ends in .svg. */
 bool attention_is_svg(const char *path);
 
-/* Call these after a run. False: out of memory, or the stream has failed. */
+/* Call these after attention_run. False: out of memory, or the stream has failed. */
 bool attention_json(attention *a, jsonl *out); /* writes all weights as one object on one line */
 bool attention_svg(attention *a, FILE *out);   /* draws every head of the last layer */
 bool attention_text(attention *a, FILE *out);  /* draws the mean of the heads of the last layer */
 
-/* The weights [1, H, rows, columns] of one layer; the caller frees them. NULL: they are not
- * available. */
+/* The weights [1, H, rows, columns] of one layer; the caller frees them. NULL: out of memory, or
+ * the plan does not have them. */
 float *attention_weights(attention *a, const wf_tensor *weights, int64_t shape[WF_MAX_DIMS]);
 
 /* ---- for the pictures ------------------------------------------------------------------------ */
 
 /* The last layer's weights [heads, t, columns]; the caller frees them. They are those of
- * cross-attention, or of self-attention if the model is decoder-only. NULL: they are not
- * available. */
+ * cross-attention, or of self-attention if the model is decoder-only. NULL: out of memory, or the
+ * plan does not have them. */
 float *attention_picture(attention *a, int64_t *heads);
 int64_t attention_columns(const attention *a);
 const char *attention_title(const attention *a, char text[80]); /* "cross-attention of ..." */
-/* Pieces as labels: those of written tokens [t], and of tokens that are looked at [columns]. The
- * caller frees each array in one call. */
+/* Labels of the rows, the written tokens [t], and of the columns, the tokens that they attend to.
+ * The caller frees each array, with its texts, by one call of free. NULL: out of memory. */
 const char **attention_row_labels(const attention *a);
 const char **attention_column_labels(const attention *a);
 

@@ -6,8 +6,8 @@
  * explain_tree.c    the search: recorded while it runs
  * explain_stack.c   the nodes of the graph, and a sample of their values
  *
- * Every number is a logit or a log-probability of the search, or fetched from the model's one
- * graph; no node is recorded. Only log(sum exp(logits / temperature)) is summed here. */
+ * The numbers are logits and log-probabilities of the search, and values of the model's one graph,
+ * to which no node is added. Only log(sum exp(logits / temperature)) is computed here. */
 #ifndef WEFT_TOOLS_GENERATE_EXPLAIN_H
 #define WEFT_TOOLS_GENERATE_EXPLAIN_H
 

@@ -90,8 +90,8 @@ static bool add_live(tree *t, const wf_search_step *s, int i) {
     return true;
 }
 
-/* The smallest total log-probability with which a continuation was kept in this step; -inf if there
- * is room for more of them. */
+/* The smallest total log-probability with which a continuation was kept in this step; -infinity:
+ * the beam is not full. */
 static double least_total(const tree *t, const wf_search_step *s) {
     double least = INFINITY;
     int n = 0;
@@ -104,9 +104,9 @@ static double least_total(const tree *t, const wf_search_step *s) {
     return n < t->width ? -INFINITY : least;
 }
 
-/* Adds the banned tokens of a hypothesis that the beam would have kept: their total of
- * log-probabilities is at least `least`. If the beam was not full, all would be: `least` is then
- * -infinity, and only the hypothesis' likeliest token is added, if it is banned. */
+/* Adds the banned tokens of a hypothesis that the beam would have kept without the ban: their total
+ * of log-probabilities is at least `least`. A beam that is not full would keep all of them (`least`
+ * is -infinity); then only the likeliest token is added, if it is banned. */
 static bool add_banned(tree *t, int32_t live, double least) {
     const tree_row r = t->rows[t->nodes[live].row];
     for (int k = 0; k < r.n; k++) {

@@ -95,7 +95,7 @@ typedef struct job {
     FILE *out;
     jsonl line, weights; /* line: JSON of results; weights: JSON of the attention */
     int64_t low, high;   /* lengths of lines that the model was trained on; high 0: unknown */
-    /* sentences in the window; how many of them are written; room for how many; written lines */
+    /* window: sentences in it, written ones, capacity; answered: written lines */
     int64_t n, written, room, answered;
     so_far progress;
     sentence *window; /* [room], in the order of the input */
@@ -122,7 +122,7 @@ typedef struct job {
 
 /* ---- generate_search.c ----------------------------------------------------------------------- */
 
-void check_options(const program *p, settings *set); /* checks that do not need a model */
+void check_options(const program *p, settings *set); /* exits if options are invalid */
 /* Choose each search setting: the option if it was given, else that of the model's file f, else the
  * default for such a model. */
 void choose_search(job *j, program *p, settings *set, const wf_file *f);
@@ -135,8 +135,8 @@ wf_decode_options decode_options(const settings *set, const wf_generation *lists
 int64_t read_side(job *j, int side, const char *text, size_t bytes, int32_t *ids, int64_t most);
 /* How many of a target's n ids to keep if only `most` fit. -1: skip the line. */
 int64_t shorten_target(job *j, int64_t n, int64_t most);
-/* The length in bytes of the longest beginning of a line that fits as a part. 0: the line fits as a
- * whole, or lines are not split. */
+/* The length in bytes of the next part to cut off a line that is too long. 0: no cut, because the
+ * line fits, lines are not split, or not even its first character fits. */
 size_t part_that_fits(job *j, char *line, size_t bytes);
 void warn_of_long_lines(const job *j);
 

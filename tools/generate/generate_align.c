@@ -48,7 +48,8 @@ static token_words new_words(const job *j, int64_t n) {
     return w;
 }
 
-/* The words of n tokens of a line. The first `first` tokens were forced, and belong to no word. */
+/* The words of n tokens of a line. The first `first` tokens were forced, and belong to no word.
+ * Exits if the line is invalid. */
 static token_words words_of(job *j, int side, const char *line, size_t bytes, int64_t n,
                             int64_t first) {
     char message[WF_MESSAGE];

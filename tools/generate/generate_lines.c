@@ -13,7 +13,7 @@
 #include "models/model_internal.h"
 #include "models/text_internal.h"
 
-enum { WINDOW = 64 }; /* batches */
+enum { WINDOW = 64 }; /* batches in a window */
 
 const char *input_name(const job *j) {
     return j->set->input ? j->set->input : "stdin";
@@ -88,7 +88,7 @@ typedef struct batch_rows {
     int64_t *index;
 } batch_rows;
 
-/* A sentence's index in the window, for sorting. */
+/* The lengths of a sentence and its index in the window, for sorting. */
 typedef struct place {
     int64_t src_length, tgt_length, index;
 } place;
@@ -249,7 +249,7 @@ _Noreturn void refuse_line(job *j, const char *why) {
 }
 
 /* Puts the forced first tokens before a target's ids, unless it begins with them. Returns the
- * number of ids; -1: too many. */
+ * number of ids; -1: too many, so the line is skipped. */
 static int64_t read_target(job *j, const char *text, size_t bytes, int32_t *ids, int64_t most) {
     const wf_decode_options *o = &j->options;
     int64_t n = read_side(j, SIDE_TGT, text, bytes, ids, most);

@@ -22,8 +22,7 @@ static void note_long(job *j, const char *why) {
     snprintf(j->why_long, sizeof j->why_long, "%s", why);
 }
 
-/* Counts a line that is too long. False: it must be skipped. If such a line should end the run,
- * this ends it. */
+/* Counts a line that is too long. False: it must be skipped. Exits with --long-lines stop. */
 static bool keep_long(job *j, int side, int64_t n, int64_t most) {
     char why[WF_MESSAGE];
     language_too_long(side, n, most, why);
@@ -104,8 +103,8 @@ static size_t boundary(const job *j, const char *line, size_t bytes, size_t at) 
     return at;
 }
 
-/* The longest beginning that fits, in whole characters. The search doubles the length while it
- * fits, and then bisects. */
+/* The length in bytes of the longest beginning that fits, in whole characters. The search doubles
+ * the length while it fits, and then bisects. */
 static size_t longest_that_fits(job *j, char *line, size_t bytes, int64_t most) {
     size_t fits = 0, over = boundary(j, line, bytes, (size_t)most);
     while (tokens_of(j, line, over) <= most) {
@@ -134,8 +133,8 @@ static bool sentence_ends(const char *line, size_t at) {
     return false;
 }
 
-/* The place of the cut: after the last sentence in the latter two thirds of `fits` bytes, or at the
- * last space, or at `fits`. */
+/* The offset of the cut: after the last sentence that ends in the latter two thirds of `fits`
+ * bytes; else at the last space; else at `fits`. */
 static size_t best_cut(const char *line, size_t fits) {
     for (size_t at = fits; at > fits / 3; at--)
         if (sentence_ends(line, at)) return at;

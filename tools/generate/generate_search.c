@@ -87,9 +87,9 @@ static void take_recorded(const program *p, settings *set, const wf_decode_optio
     take_recorded_draws(p, set, o);
 }
 
-/* Outputs of pairs of text are searched with a beam, as in "Attention Is All You Need". Outputs of
- * token ids, which mostly have one right answer, are decoded greedily. So is running text: a beam
- * finds the most repetitive text. */
+/* Takes the defaults for this kind of model. Translations are searched with a beam, as in
+ * "Attention Is All You Need". Token ids, which mostly have one right answer, are decoded greedily.
+ * So is running text, because a beam finds the most repetitive text. */
 static void choose_defaults(program *p, bool text, bool goes_on, bool score) {
     char penalty[OPTION_TEXT_SIZE];
     if (!text) options_take_defaults(p, TOKEN_IDS);

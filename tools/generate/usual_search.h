@@ -1,5 +1,5 @@
-/* tools/generate/usual_search.h - the default search for models whose files have no settings for
- * it: a beam search as in "Attention Is All You Need" for text, and greedy search for token ids. */
+/* tools/generate/usual_search.h - the default search, for models whose files set none: a beam
+ * search as in "Attention Is All You Need" for text, and greedy search for token ids. */
 #ifndef WEFT_TOOLS_GENERATE_USUAL_SEARCH_H
 #define WEFT_TOOLS_GENERATE_USUAL_SEARCH_H
 

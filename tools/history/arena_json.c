@@ -25,8 +25,8 @@ static void read_operands(lifetimes *l, const wf_tensor *node, int step) {
     }
 }
 
-/* Extends lifetimes through views: a view has no memory of its own, so its readers read that of its
- * operand. */
+/* Finds the writer of each node's memory and the last reader of each step's result. A view has no
+ * memory of its own, so its readers read that of its operand. */
 static void follow(lifetimes *l) {
     wf_step s;
     for (int i = 0; i < l->nodes; i++) l->writer[i] = -1;

@@ -119,7 +119,8 @@ static bool read_text(struct wf_json *j, char **to) {
     return none || *to;
 }
 
-/* At most `most` strings. */
+/* Reads an array of at most `most` strings, *n of them. False: there are more, one is no string, or
+ * out of memory. */
 static bool read_texts(struct wf_json *j, char **to, int64_t most, int64_t *n) {
     *n = 0;
     for (bool first = true; wf_json_item(j, &first);)
@@ -278,7 +279,7 @@ static bool read_data(struct wf_json *j, history *h, album *a, const char *run, 
     return ok && wf_json_finish(j);
 }
 
-/* the data are between these texts */
+/* Finds the data of a page, which are between these texts. */
 static bool find_data(char *text, char **begin, char **end) {
     static const char opening[] = "<script type=\"application/json\" id=\"data\">";
     *begin = strstr(text, opening);
@@ -287,8 +288,8 @@ static bool find_data(char *text, char **begin, char **end) {
     return *end;
 }
 
-/* The text of a file, which the caller frees. NULL: see message; or *missing is true, and there is
- * no file. */
+/* The text of a file, which the caller frees. NULL: see message; *missing is true if there is no
+ * file. */
 static char *read_file(const char *path, bool *missing, char *message) {
     FILE *f = fopen(path, "rb");
     *missing = !f && errno == ENOENT;

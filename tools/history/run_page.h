@@ -34,8 +34,8 @@ typedef struct run_page {
 bool run_page_write(const run_page *p, const char *path, char *message);
 
 typedef enum { RUN_PAGE_NONE, RUN_PAGE_OWN, RUN_PAGE_BAD } run_page_found;
-/* Read back the history of this training up to a step. RUN_PAGE_NONE: there is no file.
- * RUN_PAGE_BAD with message[256]: it cannot be read, or belongs to another training. */
+/* Read back the history of this training up to a step: RUN_PAGE_OWN. RUN_PAGE_NONE: there is no
+ * file. RUN_PAGE_BAD with message[256]: it cannot be read, or belongs to another training. */
 run_page_found run_page_read(const char *path, const char *run, int64_t step, history *h, album *a,
                              char *message);
 

@@ -192,8 +192,8 @@ bool metrics_add(metrics *m, const char *output, size_t output_bytes, const char
 
 /* exp(mean of log p_k) times the brevity penalty, where p_k is the share of the output's runs of k
  * words that the reference has. Smoothing: the first p without a match is 1 / (2 total), the next 1
- * / (4 total), ... (NIST's, Chen and Cherry 2014, method 3). An order without a run, or no match at
- * all: 0. */
+ * / (4 total), ... (NIST's, Chen and Cherry 2014, method 3). The score is 0 if an order has no run,
+ * or if nothing matches. */
 bleu_result bleu_score(const bleu_counts *c) {
     bleu_result r = { .brevity_penalty = 1 };
     double halvings = 1, logarithms = 0;

@@ -5,7 +5,7 @@
  * score of its own, which is not the mean over its lines. BLEU and chrF are sacreBLEU's with its
  * defaults and one reference:
  *   BLEU  (Papineni et al. 2002), runs of 1..4 words, exponential smoothing, brevity penalty, no
- *         effective order. Words are those of mteval-v13a (13a), or text without spaces (none).
+ *         effective order. Words are those of mteval-v13a (13a), or what spaces separate (none).
  *   chrF2 (Popovic 2015), runs of 1..6 characters without white space, recall counts double.
  *   CER   edit distance of code points over those of the reference, white space included.
  *   WER   edit distance of words between white space over those of the reference.
@@ -22,7 +22,7 @@ enum { BLEU_ORDER = 4, CHRF_ORDER = 6, METRIC_TEXT = 256 };
 typedef enum { BLEU_13A, BLEU_NONE, BLEU_TOKENIZERS } bleu_tokenizer;
 
 typedef struct bleu_counts {
-    /* match and total: numbers of runs of k + 1 words in the outputs */
+    /* [k]: runs of k + 1 words in the outputs: those that the references have, too; all */
     int64_t match[BLEU_ORDER], total[BLEU_ORDER];
     int64_t output, reference; /* words */
 } bleu_counts;

@@ -11,7 +11,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { NGRAMS_NONE, NGRAMS_WORDS, NGRAMS_RUNS, NGRAMS_ROOTS }; /* the first nodes */
+/* The first nodes: no node, parent of words, parent of runs; NGRAMS_ROOTS is their number. */
+enum { NGRAMS_NONE, NGRAMS_WORDS, NGRAMS_RUNS, NGRAMS_ROOTS };
 enum { SIDE_OUTPUT, SIDE_REFERENCE };
 
 typedef struct ngram {

@@ -20,13 +20,14 @@ typedef struct class_names {
 } class_names;
 
 /* Learn the labels from the targets of pairs. Labels that are whole numbers come first, in numeric
- * order, and then the others, in the order of their bytes. */
+ * order, and then the others, in the order of their bytes. False: see message. */
 bool class_names_learn(class_names *c, pair_lines *p, char *message);
-/* Take the labels from the text in a model's file, which wf_class_names_check has accepted. */
+/* Take the labels from the text in a model's file, which wf_class_names_check has accepted. False:
+ * out of memory. */
 bool class_names_take(class_names *c, const char *text, char *message);
 void class_names_free(class_names *c);
 
-/* The number of a label; -1: it has none. */
+/* The number of a label; -1: the label is unknown. */
 int64_t class_names_find(const class_names *c, const char *name, size_t bytes);
 
 #endif

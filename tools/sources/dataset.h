@@ -21,7 +21,7 @@
 typedef struct holdout {
     corpus corpus;
     batches order;    /* from short to long */
-    int64_t n;        /* corpus.pairs */
+    int64_t n;        /* number of pairs */
     char **reference; /* [n]: the target's line */
     char **source;    /* [n] */
 } holdout;
@@ -47,7 +47,8 @@ typedef struct dataset {
     /* text */
     /* tokenizers of source and target, one object if the vocabulary is shared */
     wf_tokenizer *tokenizer[2];
-    /* hash of the training text's tokens and their number, by which it is recognised; 0: no text */
+    /* hash of the training text's tokens and their number, by which a resume recognises it; 0: no
+     * text */
     uint64_t hash;
     /* such a hash for the validation text, if it has files of its own; else 0 */
     uint64_t valid_hash;
@@ -63,7 +64,7 @@ typedef struct dataset {
     holdout valid, test; /* empty unless the data are pairs */
     bool one_file;       /* both sides of the training pairs are read from one file */
     bool same; /* the held-out pairs equal the training pairs: scores tell nothing of other pairs */
-    const char *unheld; /* why nothing is held out although it was requested; NULL: something is */
+    const char *unheld; /* sentence to print because nothing is held out; NULL: there is none */
     /* running text */
     token_stream stream[2];
     windows windows[2];
@@ -106,7 +107,7 @@ typedef struct dataset_options {
     const char *valid[2];
     /* most pairs of the training to hold out; never more than 1 % of them */
     int64_t held;
-    int64_t valid_size;             /* of a text task */
+    int64_t valid_size;             /* of a text task: pairs to validate with */
     wf_tokenizer_options tokens[2]; /* options for learning the vocabularies of source and target */
     /* .spm files with the vocabularies of source and target; NULL: they are learned */
     const char *spm[2];
@@ -146,7 +147,7 @@ typedef struct source_options {
 bool dataset_open(dataset *m, const source_kind *kind, const source_options *o, const wf_file *f,
                   char *message);
 void dataset_free(dataset *m);        /* also after a failed dataset_open */
-bool dataset_holds(const dataset *m); /* is anything held out? */
+bool dataset_holds(const dataset *m); /* true if anything is held out */
 /* The unit that has losses: "tokens", "lines", or "hidden" tokens alone. */
 const char *dataset_unit(const dataset *m);
 /* True if it has tokenizers. Otherwise ids have a meaning only within a task. */

@@ -71,7 +71,7 @@ SOURCES(DECLARE_SOURCE)
 
 #define WORDS_OF_SOURCE(name, words) words
 #define LEARN_WORDS SOURCES(WORDS_OF_SOURCE)
-/* The row for index `word` of LEARN_WORDS; NULL if it is negative. */
+/* The row for index `word` of LEARN_WORDS; NULL: there is no such index. */
 const source_kind *source_of_word(int word);
 
 #endif

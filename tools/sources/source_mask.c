@@ -30,7 +30,8 @@ static double share(uint32_t word) {
     return (double)word / 4294967296.0;
 }
 
-/* Hides a chosen token: its id becomes the label, and the mask, a random id or itself its input. */
+/* Hides a chosen token: its id becomes the label, and the mask or a random id replaces it, or it
+ * stays. */
 static void hide(const dataset *m, wf_philox words, int32_t *id, int32_t *label) {
     double kind = share(words.v[1]);
     *label = *id;

@@ -84,8 +84,8 @@ static bool is_validated(const void *from, const pair_lines *p) {
     return is_held(from, p);
 }
 
-/* Start reading the training pairs, or those that are held out. p must not move until
- * pairs_close(&p->lines). */
+/* Start reading the pairs of a stream: those to learn from, or those that are held out. p must not
+ * move until pairs_close(&p->lines). */
 static void start_pairs(stream_pairs *p, origin *from, task_stream stream) {
     const dataset_options *o = from->options;
     bool train = stream == STREAM_TRAIN, first = train || !o->valid[0];
@@ -145,8 +145,8 @@ static wf_tokenizer *learn(origin *from, bool src, bool tgt, char *message) {
     return t;
 }
 
-/* Opens SentencePiece tokenizers. With separate vocabularies a source ends with an end token of its
- * own; a target's end is the model's. */
+/* Opens SentencePiece tokenizers. With separate vocabularies, that of sources adds an end token
+ * after each line; a batch adds the model's end to targets. False: see message. */
 static bool open_sentencepiece(wf_tokenizer *t[2], const dataset_options *o, char *message) {
     t[0] = sentencepiece_open(o->spm[0], !o->shared, o->ids, message);
     if (o->shared || !t[0]) return (t[1] = t[0]) != NULL;

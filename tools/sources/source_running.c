@@ -30,8 +30,8 @@ static bool unreadable(const char *path, const char *why, char *message) {
     return refused(message, "%.72s can't be read: %.160s", path, why);
 }
 
-/* Writes the size of a text. A pipe or a gzip file is read to its end for this; then it can be read
- * from anywhere. */
+/* Finds the size of a text. A pipe or a gzip file is read to its end for this, and kept, so that it
+ * can then be read from any offset. */
 static bool size_of(spool *s, const char *path, size_t *size, char *message) {
     static char part[1 << 16];
     if (!s->keeps) {
@@ -214,8 +214,8 @@ static bool open_streams(dataset *m, origin *from, char *message) {
     return open_stream(m, HELD, &from->text, learned, &end, o->text, o->marker, message);
 }
 
-/* Refuses a file that is no text: it has zero bytes and is not UTF-8. Either of the two alone may
- * be in a text. */
+/* True if the files are text. False with a message: a file has zero bytes and is not UTF-8. Either
+ * of the two alone may be in a text. */
 static bool is_text(const dataset *m, const running_options *o, char *message) {
     for (int side = LEARNED; side <= HELD; side++)
         if (m->zeros[side] && m->foreign[side])

@@ -88,7 +88,7 @@ static void divide(const dataset *m, draws d, int64_t n, const int32_t *ids, int
 
 /* ---- batches --------------------------------------------------------------------------------- */
 
-/* The longest source and the longest answer + 1 of windows of n tokens. */
+/* For windows of n tokens: the length of a source, and of an answer with its start or its end. */
 static void lengths_of(const dataset *m, int64_t n, int64_t *S, int64_t *T) {
     parts p = parts_of(m, n);
     *S = n - p.taken + p.spans + m->n_around;

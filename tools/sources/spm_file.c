@@ -104,8 +104,8 @@ static int32_t id_of(const wf_tokenizer *t, const char *piece) {
     return -1;
 }
 
-/* Makes the tokenizer again, with the token `end` as its start and its end. NULL: the vocabulary
- * lacks it. */
+/* Makes the tokenizer again, with the token `end` as its start and its end. NULL with a message:
+ * the vocabulary lacks it, or the file is invalid. */
 static wf_tokenizer *with_end(wf_json_text_options *o, const char *end, char *message) {
     wf_tokenizer *t = wf_tokenizer_from_json(o, message);
     if (!t) return NULL;

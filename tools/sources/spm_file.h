@@ -21,8 +21,8 @@ wf_tokenizer *json_tokenizer_open(const char *path, const char *end, char *messa
  * line and one after it, as [CLS] and [SEP]: they become its start and its end. NULL with
  * message[256]. */
 wf_tokenizer *line_tokenizer_open(const char *path, char *message);
-/* Make a tokenizer from a tokenizer.json, for vectors of lines. It may put no tokens around a line:
- * then it has no start and no end. NULL with message[256]. */
+/* Make a tokenizer from a tokenizer.json, for vectors of lines. If the file puts no tokens around a
+ * line, the tokenizer has no start and no end. NULL with message[256]. */
 wf_tokenizer *vector_tokenizer_open(const char *path, char *message);
 /* Make a tokenizer for both sides of pairs from a tokenizer.json, with its ids. Outputs end with
  * the token `end`, or if it is NULL with </s>, [SEP] or <|endoftext|>. SPM_PADDING_STARTS: they
@@ -38,7 +38,7 @@ wf_tokenizer *span_tokenizer_open(const char *path, char *message);
  * are, at most WF_MOST_SENTINELS. */
 enum { WF_MOST_SENTINELS = 100 };
 int64_t sentinels_of(const wf_tokenizer *t, int32_t ids[WF_MOST_SENTINELS]);
-/* Find the ids with which a tokenizer begins and ends a line, and that of its mask. False with
+/* Find the ids that a tokenizer puts before and after a line, and the id of its mask. False with
  * message: it is no tokenizer.json, or has no such ids. */
 bool mask_ids_of(wf_tokenizer *t, int32_t around[2], int32_t *mask, char *message);
 

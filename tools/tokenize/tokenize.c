@@ -338,7 +338,7 @@ static void all_lines(job *j) {
     lines_close(&j->in);
 }
 
-/* Options that --learn does not use. */
+/* Exits if --learn does not use an option that was given, or lacks one that it needs. */
 static void check_learning(void) {
     static const char *const of_tokens[] = { "tokenizer", "tokens",     "offsets", "counts", "json",
                                              "decode",    "no-special", "pairs",   "raw" };

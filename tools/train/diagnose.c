@@ -1,4 +1,5 @@
-/* tools/train/diagnose.c - finds which number of a failed step is not finite. See diagnose.h. */
+/* tools/train/diagnose.c - finds the tensor that is not finite after a failed step. See
+ * diagnose.h. */
 #include "diagnose.h"
 
 #include <math.h>
@@ -11,7 +12,7 @@ static bool finite_all(const float *x, int64_t n) {
     return true;
 }
 
-/* A buffer for reading parameters, with the size of the largest. */
+/* A buffer as large as the largest parameter; the caller frees it. NULL: out of memory. */
 static float *parameter_buffer(wf_tensor *const *params, int n) {
     size_t bytes = sizeof(float);
     for (int i = 0; i < n; i++)
@@ -30,7 +31,8 @@ static bool parameter_not_finite(wf_tensor *const *params, int n, float *buffer,
 }
 
 /* True if the loss, a gradient or the norm of all gradients is not finite; `name` says which.
- * fetch[0] is the loss; the gradients of the trained parameters follow. */
+ * False: all are finite, or the plan failed. fetch[0] is the loss; the gradients of the trained
+ * parameters follow. */
 static bool gradient_not_finite(wf_plan *p, wf_tensor *const *fetch, const wf_optimizer *o,
                                 float *buffer, char name[256]) {
     float loss, square = 0;

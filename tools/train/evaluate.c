@@ -130,7 +130,7 @@ char *write_sample(evaluator *e, int64_t tokens, uint64_t seed, char *message) {
 enum { COUNTS = sizeof(evaluation_counts) / sizeof(int64_t) };
 static_assert(COUNTS * sizeof(int64_t) == sizeof(evaluation_counts), "numbers, and nothing else");
 
-/* Gathers `bytes` bytes from each rank, in the order of ranks; the caller frees them. NULL with a
+/* Gathers `bytes` bytes from each rank, in the order of ranks; the caller frees them. NULL: see
  * message. */
 static void *gather(wf_transport *t, const void *mine, size_t bytes, char *message) {
     void *all = calloc((size_t)wf_transport_size(t), bytes);
@@ -140,9 +140,9 @@ static void *gather(wf_transport *t, const void *mine, size_t bytes, char *messa
     return NULL;
 }
 
-/* Adds the losses of all ranks in the order of the batches, which were dealt to the ranks one by
- * one. Vectors of pairs are compared in both directions, so `count` is twice the number of lines.
- * If a vector were equally near to all candidates, the loss of each comparison would be the
+/* Adds the losses of all ranks in the order of the batches, which were dealt to the ranks
+ * round-robin. vectors: each pair is compared in both directions, so `count` is twice the number of
+ * pairs. If a vector were equally near to all candidates, the loss of each comparison would be the
  * logarithm of their number, `count` / 2. */
 static bool add_losses(wf_transport *t, const batch_loss *mine, int64_t n, bool vectors,
                        evaluation *v, char *message) {
@@ -171,7 +171,7 @@ static bool add_counts(wf_transport *t, evaluation_counts *counts, char *message
 
 enum { TEXTS = SAMPLES * SAMPLE_TEXTS };
 
-/* The bytes of the longest text on any rank, with its '\0'. 0 with a message. */
+/* The bytes of the longest text on any rank, with its '\0'. 0: an error, see message. */
 static size_t longest_text(wf_transport *t, char *const texts[TEXTS], char *message) {
     int64_t longest = 1;
     for (int i = 0; i < TEXTS; i++)
@@ -219,7 +219,7 @@ static bool generate(evaluator *e, wf_decoded *results, char *message) {
     return refused(message, "%s", wf_decoder_error(e->decoder));
 }
 
-/* Compares batch k's outputs with its targets, if there are sources. */
+/* Compares batch k's outputs with its targets, if it has sources to decode. False: see message. */
 static bool judge(evaluator *e, task_stream stream, int64_t k, metrics *scores, evaluation *v,
                   char *message) {
     const dataset *m = e->dataset;

@@ -19,7 +19,7 @@ enum { SAMPLES = 3 };
 enum { SAMPLE_SOURCE, SAMPLE_REFERENCE, SAMPLE_OUTPUT, SAMPLE_TEXTS };
 
 typedef struct evaluation_counts {
-    int64_t sequences; /* unseen ones */
+    int64_t sequences; /* number of sequences that were evaluated */
     /* number of outputs that were compared, and that matched exactly; 0 without sources */
     int64_t judged, exact;
     metric_counts text; /* for text: counts from which metrics are computed */
@@ -27,8 +27,8 @@ typedef struct evaluation_counts {
 
 typedef struct evaluation {
     evaluation_counts counts;
-    /* sums over target tokens; with --task classify over lines, and with pairs over the lines of
-     * both sides */
+    /* sums over target tokens; with --task mask over hidden tokens, with classify over lines, and
+     * with pairs over the lines of both sides */
     double nll, tokens, correct;
     /* for --task pairs: the value of nll if each vector is equally near to all candidates in its
      * batch; else 0 */
@@ -36,7 +36,7 @@ typedef struct evaluation {
     /* size in bytes of the running text that was evaluated; 0 for other data, and if hidden tokens
      * are predicted (--task mask and spans) */
     double bytes;
-    /* texts of the first sequences; NULL if there are fewer */
+    /* texts of the first SAMPLES sequences; NULL if there are fewer */
     char *samples[SAMPLES * SAMPLE_TEXTS];
 } evaluation;
 
@@ -57,8 +57,8 @@ typedef struct evaluator {
 bool evaluator_new(evaluator *e, wf_model *m, wf_pool *pool, dataset *what, wf_transport *transport,
                    char *message);
 void evaluator_free(evaluator *e);
-/* The bytes for the largest batches: most[0] of the losses, only during an evaluation, and most[1]
- * of decoding. False with message[256]. */
+/* Write the bytes of memory that the largest batches need: most[0] for their losses, which is used
+ * only during an evaluation, and most[1] for decoding. False with message[256]. */
 bool evaluator_memory(evaluator *e, size_t most[2], char *message);
 /* Evaluate the dataset's stream for validation or test. All ranks must call it. False with
  * message[256]. */

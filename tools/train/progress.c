@@ -51,9 +51,9 @@ static void announce_stretch(session *s) {
         shortest(next, numbers[0]), shortest(s->set->recipe.lr, numbers[1]));
 }
 
-/* Says that --max-steps ends a new training before its learning rate has fallen to 0, because a
- * resume may continue it. Prints options with which both end at that step, with a shorter --warmup
- * if the present one would not be over by then. */
+/* Says so if --max-steps ends a new training before its learning rate has fallen to 0. The schedule
+ * is not shortened, because a resume may continue it. Prints options with which both end at that
+ * step, with a shorter --warmup if the present one would last until then. */
 static void announce_early_stop(session *s) {
     if (!settings_stops_early(s->set)) return;
     enum { SHARE = 10 };
@@ -71,8 +71,8 @@ static void announce_early_stop(session *s) {
         steps, shorter);
 }
 
-/* Warns of a new training with fewer than 20 steps, because it changes the weights very little: few
- * pairs make few steps in an epoch. Silent if --epochs or --max-steps was given. */
+/* Warns about a new training with fewer than 20 steps, because they change the weights very little:
+ * few pairs make few steps in an epoch. Silent if --epochs or --max-steps was given. */
 static void announce_few(session *s) {
     enum { FEW = 20, ENOUGH = 100 };
     const program *p = &train_program;

@@ -19,13 +19,13 @@ typedef struct progress {
     double nll;
     /* loss of guided alignment per token; negative: no alignments are learned */
     double alignment;
-    double accuracy;           /* of tokens, 0..1 */
+    double accuracy;           /* share of right units, 0..1 */
     double speed;              /* target tokens, or what unit says, per second */
     double norm, rate;         /* norm of the gradient; learning rate */
     double elapsed, remaining; /* seconds */
     /* share of the time spent in exchanges with other ranks; negative: there are no other ranks */
     double exchange_share;
-    bool learned;       /* the held-out pairs are equal to pairs of the training */
+    bool learned;       /* the validation pairs are the training pairs themselves */
     int64_t bytes_sent; /* bytes sent to other ranks in the last update */
 } progress;
 
@@ -38,11 +38,11 @@ void announce(struct session *s, double memory);
  * for this unit, else "tokens_per_second". */
 bool counts_lines(const char *unit);
 const char *speed_key(const char *unit);
-/* Print a line, unless there is a bar, and send the event "step". */
+/* Print a line, unless a progress bar is shown, and send the event "step". */
 void report_step(report *r, const progress *p);
-/* Print the loss of a validation and the scores of its outputs; "": there are no outputs. */
+/* Print the loss of a validation and the scores of its outputs; scores "": there are no outputs. */
 void report_valid(report *r, const progress *p, const char *scores);
-/* Draw the bar. Without a bar, print a line if none was printed for 30 s. */
+/* Draw the progress bar. Where none is shown, print a line if none was printed for 30 s. */
 void report_bar(report *r, const progress *p);
 
 #endif

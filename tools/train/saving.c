@@ -1,4 +1,4 @@
-/* tools/train/saving.c - writes the files of a training, and says whose they are. See saving.h. */
+/* tools/train/saving.c - writes the files of a training, with its identity. See saving.h. */
 #include "saving.h"
 
 #include <assert.h>
@@ -14,7 +14,7 @@
 
 /* ---- identity -------------------------------------------------------------------------------- */
 
-#define IDENTITY_KEY "weft.run" /* of the metadata */
+#define IDENTITY_KEY "weft.run" /* its key in the metadata */
 
 /* True if this key is part of the identity. The position ("train.step") is not. */
 static bool defines(const char *key) {
@@ -37,7 +37,8 @@ static const char *write_down(uint64_t sum, char text[IDENTITY_TEXT]) {
     return text;
 }
 
-/* The identity that n pairs of metadata give, in any order. Pairs of other programs are ignored. */
+/* The identity computed from n pairs of metadata, whose order does not matter. Pairs of other
+ * programs are ignored. */
 static const char *identity_of(const wf_meta *pairs, int n, char text[IDENTITY_TEXT]) {
     uint64_t sum = 0;
     for (int i = 0; i < n; i++) sum += part(pairs[i]);
@@ -67,7 +68,7 @@ bool identity_same(const wf_file *a, const wf_file *b) {
 
 /* ---- metadata -------------------------------------------------------------------------------- */
 
-/* True for a key that the model's file, its vocabularies or its training write themselves. */
+/* True for a key that a save of the model, its vocabularies or its training writes anew. */
 static bool written_anew(const wf_model *m, const char *key) {
     static const char *const own[] = { "weft.",          "train.",         "tokenizer.",
                                        "src_tokenizer.", "tgt_tokenizer.", WF_CLASS_NAMES };

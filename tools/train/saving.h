@@ -10,10 +10,10 @@
 
 #include "session.h"
 
-/* The identity stored in a file, or else the one that its metadata give. */
+/* The identity stored in a file. If it has none, it is computed from the metadata. */
 const char *identity_in(const wf_file *f, char text[IDENTITY_TEXT]);
 
-/* True if both files belong to the same training. */
+/* True if both files can be read and belong to the same training. */
 bool identity_same(const wf_file *a, const wf_file *b);
 
 /* Keep the metadata of the model's file that neither weft nor train writes itself, such as search
@@ -21,15 +21,16 @@ bool identity_same(const wf_file *a, const wf_file *b);
 bool metadata_carry(carried *c, const wf_file *f, const wf_model *m);
 void metadata_drop(carried *c);
 
-/* All metadata of the file, with room for one more pair; the caller frees them. NULL: out of
- * memory. */
+/* All metadata of the file, with room for one more pair; the caller frees the array. Its texts are
+ * in `kept` and in s. NULL: out of memory. */
 wf_meta *metadata_new(session *s, settings_meta *kept, int *n);
 
 /* Writes the checkpoint to `path`, or with `checkpoint` false the weights alone, as the best ones.
  * All ranks must call it, and rank 0 writes. False: it was not written, and rank 0 has printed
  * why. */
 bool write_model(session *s, const char *path, bool checkpoint);
-/* Saves this step to --model, unless the file already has it. False: a warning has said why not. */
+/* Saves this step to --model, unless there is no --model or it has this step already. False: a
+ * warning has said why not. */
 bool save(session *s);
 
 #endif

@@ -52,8 +52,8 @@ static wf_file *open_checkpoint(const session *s) {
     return f;
 }
 
-/* Opens the file of --init, the model to start from. For a resumed training it is the model that it
- * once started from. */
+/* Opens the file of --init, the model to start from; for a resumed training, the model that it once
+ * started from. NULL: no --init. */
 static wf_file *open_init(const session *s) {
     if (!s->set->model.init) return NULL;
     check_model_file(&train_program, s->set->model.init);
@@ -80,7 +80,7 @@ static bool is_there(const char *path) {
 }
 
 /* Finds the loss of the best weights that an earlier part of a resumed training kept. Exits if the
- * file of best weights belongs to another training, which would be lost. */
+ * file of best weights belongs to another training, because it would be replaced. */
 static void find_best(session *s, const wf_file *f) {
     s->best_kept = INFINITY;
     if (!f || !*s->best_path) return;
@@ -94,8 +94,8 @@ static void find_best(session *s, const wf_file *f) {
              s->best_path);
 }
 
-/* Exits if the model file exists, or the page or log of another training. That training may have
- * taken hours, so only --overwrite replaces its files. */
+/* Exits if the model file, the best weights, the page or the log exist already. The training that
+ * wrote them may have taken hours, so only --overwrite replaces them. */
 static void refuse_to_replace(const session *s) {
     if (s->set->run.model && is_there(s->set->run.model))
         usage_error(&train_program,
@@ -116,7 +116,8 @@ static void refuse_to_replace(const session *s) {
                         records[i]);
 }
 
-/* Files that cannot be written are reported now, because a training may take hours. */
+/* Exits if a file that will be written cannot or must not be. This is checked at the start, because
+ * a training may take hours. */
 static void check_files(const session *s) {
     used_file best = { "the best weights beside --model", s->best_path, -1, USE_NEW_MODEL };
     check_uses(&train_program, &best, *s->best_path ? 1 : 0);
@@ -143,9 +144,9 @@ static const char *model_path(const session *s) {
     return s->set->run.resume ? s->set->run.model : s->set->model.init;
 }
 
-/* Takes the start and end ids of text from the model; those of running text only if the model
- * begins an empty prompt with its start. Exits if other data, such as a task on numbers, have other
- * ids than the model, or if the model does not begin running text with its start. */
+/* Takes the start and end ids of text from the model; for running text, only if the model puts a
+ * start token before an empty prompt alone. Exits if other data, such as a task on numbers, have
+ * other ids than the model, or if the model does not begin running text with a start token. */
 static void check_ids(session *s) {
     const wf_model *m = s->model;
     batch_ids *ids = &s->dataset.ids;
@@ -250,7 +251,7 @@ static void open_trainer(session *s, const wf_file *f) {
         fail(&train_program, "%s: %s", s->set->run.model, wf_trainer_error(s->trainer));
 }
 
-/* Moments and averages. */
+/* Bytes of the optimizer's moments and averages. */
 static double state_bytes(const session *s) {
     const wf_optimizer *o = wf_trainer_optimizer(s->trainer);
     double bytes = 0;
@@ -310,8 +311,8 @@ static double trainer_bytes(const session *s) {
     return (double)bytes;
 }
 
-/* Bytes for saving, which first copies parameters and state; rank 0 gathers the state before
- * that. */
+/* Bytes that a save needs: it copies parameters and state. With several ranks, twice as many,
+ * because rank 0 gathers the state before that. */
 static double saving_bytes(const session *s) {
     if (!s->set->run.model || !s->leads) return 0;
     return (s->transport ? 2 : 1) * (saved_bytes(s) + state_bytes(s));

@@ -1,4 +1,4 @@
-/* tools/train/session.h - a training in progress: what train opens once, and all its parts use. */
+/* tools/train/session.h - a training in progress: the objects that all parts of train use. */
 #ifndef WEFT_TOOLS_TRAIN_SESSION_H
 #define WEFT_TOOLS_TRAIN_SESSION_H
 
@@ -7,12 +7,12 @@
 #include "settings/settings_file.h"
 #include "telemetry.h"
 
-enum { IDENTITY_TEXT = 17 }; /* characters of a training's identity: saving.h */
+enum { IDENTITY_TEXT = 17 }; /* bytes of a training's identity, with '\0': saving.h */
 
-/* Sums over the steps since the last line. */
+/* Sums over the steps since the last line of progress. */
 typedef struct interval {
     double loss, nll, alignment, tokens, correct, seconds;
-    /* the seconds of these spent in exchanges with other ranks, including waiting for them */
+    /* the part of `seconds` spent in exchanges with other ranks, including waiting for them */
     double exchanging;
     int64_t steps;
 } interval;
@@ -34,7 +34,7 @@ typedef struct session {
     settings *set;
     wf_file *from, *init;    /* the checkpoint of a resume; the model to start from; or NULL */
     wf_transport *transport; /* connects the ranks that train together; NULL: a single process */
-    int signalled;           /* with ranks: a signal of any rank, agreed on after each step */
+    int signalled;           /* with ranks: a signal of any rank, agreed on after each step; or 0 */
     bool late;               /* --max-time is over, with ranks by the clock of rank 0 */
     int here;                /* ranks on this machine */
     /* this is rank 0 or a single process: it writes the files and prints */

@@ -13,8 +13,8 @@
 #include "tools/cli/output.h"
 
 /* Equal signals within so many milliseconds count as one: GNU timeout, for example, sends one to
- * its child and one to the child's process group. For ranks, the process that started them does
- * this (core/ranks/processes.c), or mpirun. */
+ * its child and one to the child's process group. For ranks, the process that started them
+ * (core/ranks/processes.c) or mpirun merges equal signals. */
 enum { REPEAT_WINDOW = 200 };
 
 /* Atomic, because a rank receives its signals in a thread of the transport. */

@@ -120,7 +120,7 @@ static void open_attention(session *s) {
 }
 
 /* Adds a frame to the album. It shows the outputs and, if an example was chosen, the model's
- * attention weights for this example. False: out of memory. */
+ * attention weights for this example. False: out of memory, or the model could not run. */
 static bool look(session *s, const char *const output[ALBUM_SAMPLES]) {
     telemetry *t = &s->telemetry;
     attention *a = &t->attention;
@@ -147,7 +147,8 @@ static bool look(session *s, const char *const output[ALBUM_SAMPLES]) {
 
 /* ---- a validation ---------------------------------------------------------------------------- */
 
-/* Adds a frame with a text that the model writes, for running text. False: out of memory. */
+/* Adds a frame with a text that the model writes, for running text. False: out of memory, or the
+ * model could not run. */
 static bool look_at_text(session *s) {
     enum { TOKENS = 60 };
     char message[WF_MESSAGE];

@@ -19,17 +19,18 @@ typedef struct telemetry {
     album album;         /* outputs and attention at each validation */
     /* The held-out example whose attention is shown, cut to ALBUM_SIDE tokens on each side. */
     int32_t src[ALBUM_SIDE], answer[ALBUM_SIDE];
-    int64_t n, length; /* length 0: there is none */
+    int64_t n, length; /* tokens of src and of answer; length 0: there is no example */
     language language;
     attention attention;
-    bool lost; /* the page could not be written the last time */
+    bool lost; /* the last attempt to write the page failed */
 } telemetry;
 
-/* Open what the options ask for. Exits if it cannot be written, or belongs to another training. */
+/* Open the outputs that options ask for. Exits if one cannot be written, or belongs to another
+ * training. */
 void telemetry_open(struct session *s);
-double telemetry_memory(struct session *s); /* bytes of its plan */
+double telemetry_memory(struct session *s); /* bytes of the plan for the example's attention */
 void telemetry_step(struct session *s, const progress *p);
-/* Record a validation, while the evaluated weights are in place. */
+/* Record a validation. The model must still have the weights that were evaluated. */
 void telemetry_validation(struct session *s, const evaluation *v);
 /* Write the page, if one was requested. A failure is reported, and the training goes on. */
 void telemetry_write(struct session *s, bool ended);

@@ -95,7 +95,7 @@ static bool run_step(session *s, int64_t step) {
         next_batch(s, step, part);
         ok = batch_feed(&s->batch, wf_trainer_plan(t), s->model) && wf_trainer_add(t, part);
     }
-    /* the other ranks wait for this one's gradients */
+    /* exits, because the other ranks wait for this one's gradients */
     if (!ok && s->transport)
         fail(&train_program, "step %lld: %s", (long long)step, wf_trainer_error(t));
     s->did = (step_work){ .batches = to - from, .parts = parts };
@@ -106,7 +106,8 @@ static bool run_step(session *s, int64_t step) {
     return ok;
 }
 
-/* Reports a step that failed: nothing was updated, and the file is unchanged. */
+/* Reports a step that failed: nothing was updated, and the file is unchanged. Returns the exit
+ * code. */
 static int step_failed(session *s, int64_t step) {
     char name[256], why[256] = "";
     report *r = &s->report;
@@ -131,7 +132,7 @@ static int step_failed(session *s, int64_t step) {
     return EXIT_NON_FINITE;
 }
 
-/* The signal that stops the training. Ranks use what they agreed on in the last step. */
+/* The signal that stops the training, or 0. Ranks use the one that they agreed on last. */
 static int stop_signal(const session *s) {
     return s->transport ? s->signalled : caught_signal();
 }
@@ -142,7 +143,7 @@ static bool late(const session *s, double now) {
 }
 
 /* Writes options with which a new training's schedule ends after about `steps` steps. False: this
- * one is resumed, or there is not one epoch, or no step after the warm-up. */
+ * one is resumed, or `steps` are less than an epoch or no more than the warm-up. */
 static bool shorter_schedule(const session *s, double steps, char text[80]) {
     int64_t updates = dataset_updates(&s->dataset), n = (int64_t)steps;
     bool in_epochs = updates && !option_seen(&train_program, "max-steps") &&
@@ -156,8 +157,8 @@ static bool shorter_schedule(const session *s, double steps, char text[80]) {
     return settings_warm_before(s->set, updates, n);
 }
 
-/* Says that the training ended in the middle of its schedule, if it did: the model is weaker then
- * than the same number of steps could make it. */
+/* Says so if the training ended in the middle of its schedule: the model is then weaker than the
+ * same number of steps could make it. */
 static void say_unfinished(session *s) {
     char options[80];
     double peak = s->set->recipe.lr, now = wf_schedule_rate(&s->schedule, s->at.step);
@@ -306,8 +307,8 @@ static int64_t most_tries(const session *s) {
     return all < most ? all : most;
 }
 
-/* Makes steps until they took long enough to show the load of the machine. Returns how many were
- * counted, whose tokens and time are *tokens and *seconds; -1: a step failed. */
+/* Makes steps until they took long enough to show the load of the machine. Returns the number of
+ * steps that were counted, and writes their tokens and time; -1: a step failed. */
 static int64_t try_steps(session *s, double *tokens, double *seconds) {
     int64_t last = most_tries(s), first = last < FIRST_COUNTED ? last : FIRST_COUNTED, counted = 0;
     double began = wf_seconds_now();
@@ -355,7 +356,7 @@ static int dry_run(session *s) {
     duration(seconds, tried);
     if (s->transport) seconds = forecast_say(s, seconds);
     double rate = tokens / seconds, one = seconds / (double)n * (double)(updates ? updates : left);
-    if (s->dataset.tokens) one = (double)s->dataset.tokens / rate; /* some steps have few tokens */
+    if (s->dataset.tokens) one = (double)s->dataset.tokens / rate; /* steps differ in tokens */
     double epochs = updates ? (double)left / (double)updates : 1;
     duration(one, took);
     if (updates)

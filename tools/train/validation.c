@@ -15,7 +15,8 @@
 #include "tools/cli/numbers.h"
 #include "tools/data/language.h"
 
-/* Exchanges weights and averages, or back, because the averages are evaluated and kept as best. */
+/* Swaps weights and averages; a second call swaps them back. With --ema, the averages are evaluated
+ * and kept as best. */
 static void swap_averages(session *s) {
     if (s->set->recipe.ema > 0 && !wf_trainer_swap_averages(s->trainer))
         ranks_failed(s, wf_trainer_error(s->trainer));
@@ -60,7 +61,7 @@ static evaluation evaluated(session *s, task_stream stream, const char *name) {
     return v;
 }
 
-/* Keeps the weights beside the model whenever the loss is the lowest so far. */
+/* Saves the weights, or with --ema the averages, as best ones if the loss is the lowest so far. */
 static void keep_best(session *s, double loss) {
     training_state at = s->at;
     if (!*s->best_path || loss >= s->best_kept) return;
@@ -72,8 +73,8 @@ static void keep_best(session *s, double loss) {
     s->at = at;
 }
 
-/* True if targets are sentences, which are judged by BLEU. Single words, numbers and sequences of
- * few symbols are judged as right or wrong. */
+/* True if targets are sentences: text whose tokens are not characters and not words of a small
+ * vocabulary. They are judged by BLEU, other targets as right or wrong. */
 static bool are_sentences(const session *s) {
     enum { FEW = 256 };
     if (s->set->data.task != LEARN_TEXT) return false;

@@ -5,7 +5,7 @@
 
 #include "session.h"
 
-/* Validate after this step. Keeps the weights if their loss is the lowest. */
+/* Validate after this step. Saves the weights as best ones if their loss is the lowest so far. */
 void validate(session *s);
 /* Print the last lines of a training. On held-out text they repeat the last validation, or make one
  * if none followed the last step; for generated tasks, they test a stream that neither training nor

@@ -28,8 +28,8 @@ static struct {
     pthread_mutex_t mutex;
 } in_use = { .mutex = PTHREAD_MUTEX_INITIALIZER };
 
-/* Processor time of the calling thread. The optimizer's thread packs and adds gradients between its
- * exchanges. */
+/* Processor time of the calling thread. For the optimizer's thread it is the time in which that
+ * packs and adds gradients between its exchanges. */
 static double seconds_worked(void) {
     struct timespec t;
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);

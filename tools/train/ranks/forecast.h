@@ -14,8 +14,8 @@
 void forecast_join(session *s);
 /* Must be called before each step of a dry run with ranks, real or simulated. */
 void forecast_step(void);
-/* Reports the last step of the last rank. Returns the seconds of a step: `seconds` itself, or for
- * simulated ranks the time without exchanges, or with exchanges over --network. */
+/* Reports the last step of the last rank. Returns the seconds of a step: `seconds` itself; for
+ * simulated ranks the computing time, with the exchanges if --network is given. */
 double forecast_say(session *s, double seconds);
 
 #endif

@@ -36,7 +36,7 @@ static void print_text(int argc, char **argv) {
     options_parse(&train_program, argc, argv);
 }
 
-/* Ends all ranks after a failure before train_main has joined them. */
+/* Ends all ranks, for a failure before train_main has joined them. */
 static void tell(void *transport, int code, const char *sentence) {
     wf_transport_fail(transport, code, sentence);
 }

@@ -44,7 +44,8 @@ static struct {
 
 /* ---- failing --------------------------------------------------------------------------------- */
 
-/* Lets rank 0 report a failure that all ranks find, such as a mistake on the command line. */
+/* Delays ranks other than 0, so that rank 0 reports a failure that all ranks find, such as a
+ * mistake on the command line. */
 static void wait_for_the_first(int rank) {
     int later = rank < 20 ? rank : 20;
     if (rank > 0) nanosleep(&(struct timespec){ .tv_nsec = 500000000L + 20000000L * later }, NULL);

@@ -1,4 +1,4 @@
-/* tools/train/ranks/network.c - see network.h. */
+/* tools/train/ranks/network.c - estimates the time of exchanges on a network. See network.h. */
 #include "network.h"
 #include "core/file_internal.h"
 

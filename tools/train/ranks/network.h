@@ -18,7 +18,7 @@ typedef struct network {
     double rate, delay; /* bytes per second; seconds */
 } network;
 
-/* The cost of exchanges, independent of the network: bytes, and numbers of delays. */
+/* The cost of exchanges, whatever the network: numbers of bytes and of delays. */
 typedef struct traffic {
     int64_t bytes;  /* in the busier direction */
     int64_t delays; /* one after the other */

@@ -12,8 +12,8 @@
 
 /* ---- one of several -------------------------------------------------------------------------- */
 
-/* A failure of this rank ends the other ranks. A failure caused by another rank's is not
- * reported. */
+/* A failure of this rank ends the other ranks, too. If another rank has failed already, this one
+ * exits without a report. */
 static void on_failure(void *transport, int code, const char *sentence) {
     wf_transport *t = transport;
     if (t->code) exit(t->code);
@@ -70,8 +70,8 @@ bool ranks_agree(session *s, bool yes) {
 
 /* State that differs between ranks, such as signals and clocks. */
 typedef struct notice {
-    int signal; /* that it got, or 0 */
-    bool late;  /* its time is up */
+    int signal; /* signal that this rank got, or 0 */
+    bool late;  /* --max-time is over by its clock */
 } notice;
 
 void ranks_notice(session *s) {
@@ -144,13 +144,14 @@ void ranks_compare(session *s) {
     snprintf(mine.version, sizeof mine.version, "%s", wf_version());
     handshake *all = ranks_gather(s, &mine, sizeof mine);
     for (int r = 1; r < s->transport->size; r++) compare(r, &all[r], &all[0]);
-    s->best_kept = all[0].best_kept; /* files are written by rank 0 */
+    s->best_kept = all[0].best_kept; /* rank 0 writes the best weights */
     free(all);
 }
 
 /* ---- a step that failed ---------------------------------------------------------------------- */
 
-/* The name of a number that is not finite, or else the error message. */
+/* The findings of a rank: the name of a tensor that is not finite, or ""; and the error of its
+ * step, or "" if another rank caused it. */
 typedef struct diagnosis {
     char name[256], why[256];
 } diagnosis;

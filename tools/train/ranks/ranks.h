@@ -11,7 +11,7 @@
 /* Makes this process a rank: its failures end all ranks, and are reported once. t NULL: a single
  * process. */
 void ranks_join(session *s, wf_transport *t);
-/* joins ranks that this process simulates: a failure then ends only this process */
+/* Joins ranks that this process simulates: a failure then ends only this process. */
 void ranks_take(session *s, wf_transport *t);
 /* Exits unless all ranks have the same version of weft, settings and data, and are at the same
  * step. */
@@ -24,8 +24,8 @@ bool ranks_agree(session *s, bool yes);
 /* Called after each step with several ranks. s->signalled becomes the signal that any rank got, and
  * s->late true if --max-time is over by rank 0's clock. */
 void ranks_notice(session *s);
-/* ranks_leave ends this rank after another rank's failure, with its exit code. ranks_failed first
- * reports a failure of this rank. */
+/* ranks_leave ends this rank, with the exit code of the rank that failed. ranks_failed first
+ * reports a failure of this rank, unless another rank has failed already. */
 _Noreturn void ranks_leave(session *s);
 _Noreturn void ranks_failed(session *s, const char *message);
 

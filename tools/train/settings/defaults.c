@@ -42,7 +42,8 @@ static const struct { double bytes, ids; } by_text[] = {
 enum { SHORT = 24, VERY_SHORT = 20, REPEATED = 20, MOST_SYMBOLS = SURVEY_TYPES / 2 };
 enum { LEAST_TOKENS = 256, MOST_TOKENS = 4096 };
 
-/* The place of `size` between the rows a and b: 0 at a, 1 at b, limited to these. */
+/* The place of `size` between the rows a and b on a logarithmic scale: 0 at a, 1 at b, limited to
+ * these. */
 static double place(double size, double a, double b) {
     double x = wf_log_of(size / a) / wf_log_of(b / a);
     if (x < 0) return 0;

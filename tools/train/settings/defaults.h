@@ -31,7 +31,7 @@ text_defaults defaults_for_text(double bytes);
 /* Tokens in a batch, padding included, for `batch` pairs of tokens_per_pair tokens each, but at
  * least 256 and at most 4,096. */
 int64_t defaults_batch_tokens(double batch, double tokens_per_pair);
-/* Vocabulary size of byte-pair encoding for so many bytes of text. */
+/* Vocabulary size of byte-pair encoding for `bytes` bytes of text. */
 int64_t defaults_ids(double bytes);
 /* The kind of tokens for one side of the pairs: characters for single words and similarly short
  * lines; words for sequences of few different symbols, such as phonemes; byte-pair encoding for

@@ -101,10 +101,11 @@ extern program train_program;
 /* The settings of the one command line, with their defaults until options_parse changes them. */
 settings *settings_new(void);
 
-/* Fill in settings that were not given, and report contradictions. `f`: the checkpoint of a resume,
- * or NULL; `init`: the model to start from, or NULL. */
+/* Fill in settings that were not given, and exit if settings contradict each other. `f`: the
+ * checkpoint of a resume, or NULL; `init`: the model to start from, or NULL. */
 void settings_complete(settings *set, const wf_file *f, const wf_file *init);
-/* Complete steps and schedule by the updates of an epoch (0: generated data have no epochs). */
+/* Complete steps and schedule by the updates of an epoch (0: generated data have no epochs). Exits
+ * if they contradict each other. */
 void settings_complete_steps(settings *set, int64_t updates);
 
 /* The row of the data to learn from. All its flags are false while --task is not known. */
@@ -112,14 +113,14 @@ const source_kind *settings_task(const settings *set);
 /* Advice in messages: how to make a tokenizer.json. settings_learns is the text for its %s. */
 #define MAKES_ONE "\"tokenize --learn %s --vocab-size 8000 -i TEXT -o FILE\" makes one"
 const char *settings_learns(const settings *set);
-bool settings_from_files(const settings *set); /* pairs from files */
-bool settings_one_table(const settings *set);  /* both sides share embeddings */
+bool settings_from_files(const settings *set); /* true if pairs are read from files */
+bool settings_one_table(const settings *set);  /* true if both sides share embeddings */
 /* The architecture of the model. */
 const wf_model_kind *settings_kind(const settings *set);
 /* true if the model is decoder-only, so that a source and its output share one sequence */
 bool settings_in_one_row(const settings *set);
 bool settings_has_horizon(const settings *set); /* true if the schedule ends at some step */
-/* true if --max-steps alone ends a new training before its schedule */
+/* true if --max-steps alone ends a new training before its schedule ends */
 bool settings_stops_early(const settings *set);
 /* true if a new training of `steps` steps, `updates` in an epoch, warms up before the last step */
 bool settings_warm_before(const settings *set, int64_t updates, int64_t steps);
@@ -144,7 +145,8 @@ wf_trainer *settings_trainer(const settings *set, wf_model *m, wf_pool *pool,
 bool settings_started(const settings *set);
 /* Exits if an option was given that the model's file determines. */
 void settings_refuse_sizes(const char *because);
-/* Take architecture and tokenizer from the file at `path`. Exits if it cannot be trained. */
+/* Take from the file at `path` the architecture, the tokenizer, and defaults that depend on the
+ * model (--max-len; of adapters, rate and targets). Exits if it cannot be trained. */
 void settings_from_model(settings *set, const wf_file *f, const char *path);
 /* The model in the file, without anything about its training, and with a head for the labels of m
  * if these are learned; NULL with message[256]. */
@@ -156,7 +158,7 @@ wf_model *settings_start(const settings *set, const dataset *m, const wf_file *i
 wf_tensor **settings_trained(const settings *set, const wf_model *m, int *n);
 /* Exit if a prefix fits no parameter, or no parameter is left to train. */
 void settings_check_freeze(const settings *set, const wf_model *m);
-int64_t settings_frozen(const settings *set, const wf_model *m); /* how many numbers are frozen */
+int64_t settings_frozen(const settings *set, const wf_model *m); /* number of frozen values */
 enum { FREEZE_SIZE = 4096 }; /* bytes of all prefixes, with a '\0' */
 
 /* ---- settings_refuse.c ----------------------------------------------------------------------- */

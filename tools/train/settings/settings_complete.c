@@ -54,9 +54,8 @@ static int64_t recipe_epochs(const settings *set) {
     return epochs ? strtoll(epochs, NULL, 10) : 0;
 }
 
-/* The number of steps after which, with a margin, a model of copy, reverse or sort gave right
- * outputs for a thousand unseen sequences with every seed tried; for text, the steps of `epochs`
- * epochs. */
+/* The steps of the recipe. For text, those of `epochs` epochs. For copy, reverse and sort, a number
+ * (with a margin) after which every seed tried gave right outputs for 1,000 unseen sequences. */
 static int64_t recipe_steps(const settings *set, int64_t updates, int64_t epochs) {
     bool quick = set->data.task == LEARN_COPY || set->data.task == LEARN_REVERSE;
     if (updates) return epochs * updates;
@@ -194,7 +193,7 @@ const char *settings_learns(const settings *set) {
 }
 
 /* Uses a single .spm file for both sides. Exits if the tokenizer of a new model lacks its file, or
- * running text the token that ends a document. */
+ * if running text lacks the token that ends a document. */
 static void complete_sentencepiece(settings *set) {
     const program *p = &train_program;
     bool wanted = set->data.tokenizer == WF_SENTENCEPIECE;
@@ -224,7 +223,7 @@ static void take_defaults(settings *set, const wf_file *init) {
     if (init) {
         options_take_defaults(p, "init");
         if (set->model.lora) options_take_defaults(p, "lora");
-        set->model.like = LIKE_NONE; /* the model's file says it */
+        set->model.like = LIKE_NONE; /* the model's file determines the form */
         return;
     }
     take_defaults_of("like");

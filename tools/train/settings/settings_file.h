@@ -17,7 +17,7 @@ typedef struct settings_meta {
 typedef struct training_state {
     int64_t step;
     double best;        /* lowest validation loss per token; infinite before the first */
-    int64_t since_best; /* validations since */
+    int64_t since_best; /* validations since then, without a lower loss */
 } training_state;
 
 /* Write the settings and the progress as metadata. */
@@ -28,8 +28,9 @@ training_state settings_state(const settings *set, const wf_file *f);
 
 /* Take the stored settings from the file. Exits if the command line contradicts them. */
 void settings_from_file(settings *set, const wf_file *f);
-/* Without --valid, pairs of the training are held out; a resume, whose file is f, holds out the same
- * ones, and needs the same kinds of files. Exits if it has others. f NULL: no resume. */
+/* Set how many training pairs are held out; none if --valid is given. f: the checkpoint of a
+ * resume, which holds out the same pairs. It exits if a --valid of then is missing now, or if
+ * --alignments was given only then or only now. NULL: a new training. */
 void settings_complete_held(settings *set, const wf_file *f);
 /* Exit if a resume has other data to train on or to validate with than before. */
 void settings_check_data(const settings *set, const wf_file *f, const dataset *m);

@@ -25,7 +25,7 @@ static bool frozen(const char *prefixes, const char *name) {
     return false;
 }
 
-/* With adapters, they alone are trained. */
+/* True if the parameter is not trained. With adapters, only they are trained. */
 static bool is_frozen(const settings *set, const wf_tensor *param) {
     return set->model.lora ? !wf_from_hook(param) : frozen(set->model.freeze, param->name);
 }

@@ -80,7 +80,7 @@ static void choose_kinds(settings *set, const survey *s, bool shared) {
     wf_token_kind src = defaults_tokenizer(&s->side[0], s->pairs);
     wf_token_kind tgt = defaults_tokenizer(&s->side[1], s->pairs);
     if (given("tokenizer")) src = tgt = (wf_token_kind)set->data.tokenizer;
-    if (!s->side[0].bytes) src = tgt; /* targets alone */
+    if (!s->side[0].bytes) src = tgt; /* there are targets alone */
     if (given("tokenizer-tgt")) tgt = settings_tokenizer(set, 1);
     if (shared) src = tgt = joint_kind(src, tgt);
     set->data.tokenizer = (int)src;
@@ -101,7 +101,7 @@ static void choose_ids(settings *set, double bytes) {
 }
 
 /* Adds rotary positions if sources are characters, because the neighbours of a letter matter
- * wherever it stands. Classes of --like have positions of their own, and a rotation needs heads of
+ * wherever it stands. Models of --like have positions of their own, and a rotation needs heads of
  * an even width. */
 static void choose_positions(settings *set) {
     bool possible = set->model.d_model / set->model.heads % 2 == 0 && !settings_in_one_row(set) &&
@@ -207,7 +207,7 @@ static dataset_options pairs_of(settings *set) {
     };
 }
 
-/* The options for running text. A batch has as many windows as --max-tokens allows. */
+/* Options for running text. A batch has as many windows as --max-tokens and --batch-size allow. */
 static running_options running_text_of(settings *set) {
     int64_t most = set->data.max_tokens / set->data.max_len;
     if (set->data.batch_size && (!set->data.max_tokens || set->data.batch_size < most))

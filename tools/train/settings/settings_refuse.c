@@ -53,7 +53,7 @@ static const struct {
       "it reads text with a SentencePiece model, whose ids it has: --spm-src FILE" },
 };
 
-/* Has --like this form? */
+/* True if the settings of the model have the form that --like names. */
 static bool alike(const settings *set) {
     const model_settings *m = &set->model;
     return m->norm == (int)likes[m->like].norm && m->positions == (int)likes[m->like].positions &&
@@ -277,7 +277,7 @@ static void refuse_classes(const settings *set) {
                     wf_token_kind_name(set->data.tokenizer), settings_learns(set));
 }
 
-/* Reports tokenizers and architectures that are not possible for running text, or for labels. */
+/* Exits if the tokenizer or the architecture is not possible for running text or for labels. */
 void settings_refuse_running(const settings *set) {
     const program *p = &train_program;
     refuse_classes(set);
