@@ -159,8 +159,8 @@ static int successor(const order *o, int i, int k) {
     return writer == i ? 0 : writer;
 }
 
-/* Updates follow all values that are not gradients. Only these values can fail on bad data, so a
- * run that fails has performed no update. */
+/* Updates follow all values that are not gradients. Of all values only these can fail on bad data,
+ * and then no update has run. An update itself fails if its scale or its rates are not finite. */
 static void count_predecessors(order *o, int first, int last_value) {
     for (int i = first; i <= o->n; i++) {
         const wf_tensor *u = node_of(o, i);

@@ -189,7 +189,7 @@ void wf_plan_free(wf_plan *p) {
     free(p->counters), free(p->nodes), free(p->index), free(p->fed), free(p);
 }
 
-/* ---- errors ---------------------------------------------------------------------------------- */
+/* ---- messages of failures -------------------------------------------------------------------- */
 
 bool wf_plan_fail(wf_plan *p, const char *format, ...) {
     va_list args;

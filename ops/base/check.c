@@ -1,8 +1,8 @@
 /* ops/base/check.c - check_finite: its result is its operand, and a NaN or an infinity in that
  * fails the run.
  *
- * It guards a loss or a gradient norm: a failed run performs no updates. It can run in place, and
- * then costs one pass of reading. */
+ * It guards a loss or a gradient norm: a run that fails here performs no updates. It can run in
+ * place, and then costs one pass of reading. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -47,7 +47,7 @@ static bool emit_check(wf_emitter *e, const wf_call *c) {
 
 /* Shapes: x real, of any shape -> y as x.
  * Gradient: If the run does not fail, y is x, so dx = dy.
- * Limits: A run that fails performs no updates. */
+ * Limits: A run that fails here performs no updates. */
 const wf_op wf_op_check_finite = {
     .name = "check_finite",
     .family = "elementwise",

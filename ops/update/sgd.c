@@ -82,7 +82,8 @@ static double flops_sgd(const wf_call *c) {
 
 /* Shapes: param, grad and the momentum buffer (or absent) of one shape; scale []; rates [1], or
  * [2] with dampening -> no value.
- * Limits: It runs after all other readers of the parameter. A run that fails performs no update. */
+ * Limits: It runs after all other readers of the parameter. A run that fails before its
+ * updates, as for a check that is not finite, performs none. */
 const wf_op wf_op_sgd_step = {
     .name = "sgd_step",
     .family = "update",

@@ -198,6 +198,22 @@ TEST(parts_are_the_whole) {
                 "--threads 1 -o two && cmp whole two");
 }
 
+/* A source that is cropped keeps the end token that a tokenizer.json puts behind every line: it is
+ * the same as a source that has just the longest length. */
+TEST(a_cropped_source_keeps_its_end) {
+    ok("for i in 1 2 3 4 5; do printf 'one two\\tfour\\nthree\\tone\\n'; done > pairs; train "
+       "--train "
+       "pairs --tokenizer-json words --d-model 16 --heads 2 --layers 1 --d-ff 16 --batch-size 4 "
+       "--max-steps 3 --valid-size 0 --max-len 20 --quiet --threads 1 -o m");
+    ok("yes one two three | head -40 | tr '\\n' ' ' > long; cut -d' ' -f 1-63 long > short; test "
+       "$(tokenize --tokenizer words --counts -i short) = 64");
+    ok("generate m --long-lines crop --json --max-new-tokens 3 long 2> said | sed 's/.*outputs//' "
+       "> "
+       "long.json; generate m --json --max-new-tokens 3 short 2> /dev/null | sed 's/.*outputs//' > "
+       "short.json; test -s long.json; grep '122 tokens, and 64 is the most' said");
+    ck_assert(same_files("long.json", "short.json"));
+}
+
 /* ---- refused --------------------------------------------------------------------------------- */
 
 static const struct {

@@ -174,11 +174,27 @@ void language_too_long(int side, int64_t n, int64_t most, char *message) {
              side_names[side], (long long)n, (long long)most);
 }
 
-int language_behind(const language *l, int side) {
+/* The ids behind a line's text, found by the ids of the text alone. */
+static int64_t behind_text(wf_tokenizer *t, const char *line, size_t bytes, const int32_t *ids,
+                           int64_t n) {
+    char message[WF_MESSAGE];
+    int32_t *text = malloc((size_t)n * sizeof *text + 1);
+    int64_t k = text ? wf_tokenizer_encode_text(t, line, bytes, text, n, message) : -1, before = 0;
+    while (k >= 0 && before + k <= n && memcmp(ids + before, text, (size_t)k * sizeof *ids) != 0)
+        before++;
+    free(text);
+    return k >= 0 && before + k <= n ? n - k - before : 0;
+}
+
+int64_t language_behind(language *l, int side, const char *line, size_t bytes, const int32_t *ids,
+                        int64_t n) {
+    wf_tokenizer *t = l->tokenizer[side];
     wf_sentencepiece_options s;
     wf_byte_level_options b;
-    if (wf_tokenizer_sentencepiece(l->tokenizer[side], &s)) return s.n_after;
-    return wf_tokenizer_byte_level(l->tokenizer[side], &b) ? b.n_after : 0;
+    if (!l->text) return 0;
+    if (wf_tokenizer_sentencepiece(t, &s)) return s.n_after;
+    if (wf_tokenizer_byte_level(t, &b)) return b.n_after;
+    return behind_text(t, line, bytes, ids, n);
 }
 
 static int64_t read_ids(const language *l, int side, const char *line, size_t bytes, int32_t *ids,

@@ -57,9 +57,10 @@ int64_t language_read(language *l, int side, const char *line, size_t bytes, int
 
 /* Write a message for a line of n tokens where at most `most` fit, into message[256]. */
 void language_too_long(int side, int64_t n, int64_t most, char *message);
-/* How many ids a tokenizer of SentencePiece or of byte level adds after every line, such as the end
- * of a source, or a language. 0 for other kinds, also for a tokenizer.json that adds some. */
-int language_behind(const language *l, int side);
+/* How many of the n ids of this line stand behind its text, because the tokenizer of the side adds
+ * them to every line, such as the end of a source, or a language. */
+int64_t language_behind(language *l, int side, const char *line, size_t bytes, const int32_t *ids,
+                        int64_t n);
 
 /* The line for n ids; the caller frees it. t NULL: the ids as numbers. Returns NULL if memory runs
  * out or an id does not exist. *bytes, unless bytes is NULL, becomes its length, because text made

@@ -1,4 +1,5 @@
-/* tools/data/pairs.c - reads aligned lines, and rejects invalid ones. See pairs.h. */
+/* tools/data/pairs.c - reads aligned lines, rejects invalid ones, and chooses those that
+ * are held out. See pairs.h. */
 #include "pairs.h"
 #include "models/text_internal.h"
 

@@ -1,4 +1,4 @@
-/* tools/data/stream.c - running text as token ids, and its windows. See stream.h. */
+/* tools/data/stream.c - running text: its documents, its token ids, its windows. See stream.h. */
 #include "stream.h"
 
 #include <assert.h>

@@ -1,4 +1,5 @@
-/* tools/data/text_input.c - opens text, plain or compressed by gzip. See text_input.h. */
+/* tools/data/text_input.c - opens text, plain or compressed by gzip, and reads texts
+ * as a whole. See text_input.h. */
 #include "text_input.h"
 
 #include <errno.h>

@@ -93,7 +93,8 @@ static int64_t layers_to_recompute(wf_model *m, const wf_model_emit_options *o, 
     if (least < 0 || least > ram) return 0;
     while (fits - above > 1) {
         int64_t n = above + (fits - above) / 2;
-        if (memory_with(m, *o, AS_ASKED, 0, n) <= ram)
+        int64_t bytes = memory_with(m, *o, AS_ASKED, 0, n);
+        if (bytes >= 0 && bytes <= ram)
             fits = n;
         else
             above = n;

@@ -48,15 +48,15 @@ static int64_t kept_in_row(const job *j, int64_t most) {
     return wanted < (double)(most - half) ? most - (int64_t)wanted : half;
 }
 
-/* Copies at most `most` of the n ids of a line to `to`. Returns how many. */
-static int64_t crop(const job *j, int side, const int32_t *ids, int64_t n, int32_t *to,
-                    int64_t most) {
+/* Copies at most `most` of the n ids of a line to `to`, the last `behind` among them. Returns how
+ * many. */
+static int64_t crop(const job *j, int side, const int32_t *ids, int64_t n, int64_t behind,
+                    int32_t *to, int64_t most) {
     if (side == SIDE_SRC && !j->model->src) {
         int64_t kept = kept_in_row(j, most), from = j->model->start_first ? n - kept : 0;
         memcpy(to, ids + from, (size_t)kept * sizeof *to);
         return kept;
     }
-    int64_t behind = j->language.text ? language_behind(&j->language, side) : 0;
     if (behind > most) behind = most;
     memcpy(to, ids, (size_t)(most - behind) * sizeof *to);
     memcpy(to + most - behind, ids + n - behind, (size_t)behind * sizeof *to);
@@ -73,7 +73,8 @@ int64_t read_side(job *j, int side, const char *text, size_t bytes, int32_t *ids
     if (!all) fail(j->program, "out of memory for a line of %lld tokens", (long long)n);
     if (language_read(&j->language, side, text, bytes, all, n, message) != n)
         fail(j->program, "%s", message);
-    n = crop(j, side, all, n, ids, most);
+    int64_t behind = language_behind(&j->language, side, text, bytes, all, n);
+    n = crop(j, side, all, n, behind, ids, most);
     free(all);
     return n;
 }

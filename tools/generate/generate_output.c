@@ -1,4 +1,5 @@
-/* tools/generate/generate_output.c - writes results: text, JSON, and metrics. See generate.h. */
+/* tools/generate/generate_output.c - writes results: text, also while it is
+ * generated, JSON, and metrics. See generate.h. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,4 +1,5 @@
-/* tools/history/history.c - measured values over the steps of a training. See history.h. */
+/* tools/history/history.c - measured values over the steps of a training: kept, and read
+ * from logs and pages of reports. See history.h. */
 #include "history.h"
 
 #include <errno.h>
