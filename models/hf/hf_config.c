@@ -140,7 +140,7 @@ bool wf_hf_check_keys(const hf_object *o, const hf_key *keys, const hf_constant 
 
 bool wf_hf_model_type(const hf_object *o, char name[HF_TYPE]) {
     const hf_value *v = wf_hf_find(o, "model_type");
-    if (!v || *v->text != '"' || v->bytes < 2 || v->bytes >= HF_TYPE) return false;
+    if (!v || *v->text != '"' || v->bytes < 2 || v->bytes - 2 >= HF_TYPE) return false;
     memcpy(name, v->text + 1, v->bytes - 2);
     name[v->bytes - 2] = '\0';
     return true;

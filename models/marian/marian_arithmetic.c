@@ -190,8 +190,8 @@ static const wf_op table_rows = {
 
 /* ---- in the place of the model's products and rows ------------------------------------------- */
 
-/* A part of a weight, [rows, k], and its buffers: the operands of its product and of its
- * embedding. */
+/* Rows [rows, k] of a weight: part number `part` of equal parts. in: the operands of its product,
+ * which are the input X and buffers of the matrix; an embedding reads in[PANELS] and multiplier. */
 typedef struct matrix {
     wf_tensor *weight, *in[OPERANDS], *multiplier;
     int part;

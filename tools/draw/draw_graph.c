@@ -86,17 +86,19 @@ static option rows[] = {
           "file, the model is a new encoder-decoder Transformer with the sizes below. --emit-c "
           "needs a file, and --formula refuses one",
           .letter = 'm'),
-    COUNT("d-model", told.d_model, 1, 16384,
-          "without --model: width of the model, the number of values in an embedding"),
+    COUNT(
+        "d-model", told.d_model, 1, 16384,
+        "without --model and --formula: width of the model, the number of values in an embedding"),
     COUNT("heads", told.heads, 1, 1024,
-          "without --model: number of attention heads in each layer. It must divide --d-model"),
+          "without --model and --formula: number of attention heads in each layer. It must divide "
+          "--d-model"),
     COUNT("d-ff", told.d_ff, 1, 65536,
-          "without --model, and not with --of attention: inner width of the feed-forward layers"),
+          "without --model, --formula and --of attention: inner width of the feed-forward layers"),
     COUNT("layers", told.layers, 1, 256,
-          "without --model, with --of transformer: number of layers in the encoder, and also in "
-          "the decoder"),
+          "with --of transformer, without --model and --formula: number of layers in the encoder, "
+          "and also in the decoder"),
     CHOICE("norm", told.norm, WF_NAMES(WF_NORM_NAMES),
-           "without --model, and not with --of attention: place of the LayerNorm, before (pre) or "
+           "without --model, --formula and --of attention: place of the LayerNorm, before (pre) or "
            "after (post) each sublayer"),
 
     GROUP("Plan"),

@@ -118,10 +118,10 @@ static option rows[] = {
           "A browser opens it without a network. A second line of input is an error. Refused with "
           "--score and --long-lines split"),
     FLAG("raw", told.raw,
-         "write line breaks within an output as they are. By default they are written as \\n and "
-         "\\r, so that each line of input has one line of output, and with --nbest tabs as \\t. "
-         "With --prompt and without --nbest, text is always written as it is. Refused with --json, "
-         "which has all text as it is, and --score"),
+         "write line breaks within an output as they are, and with --nbest tabs. By default they "
+         "are written as \\n, \\r and \\t, so that each output is one line. With --prompt and "
+         "without --nbest, text is always written as it is. Refused with --score, and with "
+         "--json, which has all text as it is"),
     CHOICE(
         "long-lines", told.long_lines, "crop|split|skip|stop",
         "treatment of lines with more tokens than the model can read. crop: use the beginning (of "

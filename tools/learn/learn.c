@@ -49,10 +49,11 @@ static option rows[] = {
         "folder with your files, each NUMBER_NAME.c. If it or the file of an exercise is missing, "
         "it is made, with the exercise's gaps. With --file or --solution it isn't used",
         .fallback = "learn/ in the source tree"),
-    REAL("seconds", told.seconds, 1, 3600,
-         "number of seconds after which a check is stopped, as not right; what follows the check "
-         "of exercises 8 and 9, a training and a measurement, gets 12 times as many, and so does a "
-         "picture"),
+    REAL(
+        "seconds", told.seconds, 1, 3600,
+        "time limit of a check, in seconds: a check that takes longer fails. The limit is 12 times "
+        "as long for --picture, for the training after the check of exercise 8, and for the "
+        "measurement after that of exercise 9"),
     GROUP("What is shown instead"),
     FLAG(
         "picture", told.picture,

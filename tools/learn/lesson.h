@@ -37,7 +37,8 @@ typedef enum {
 } array_kind;
 
 typedef struct lesson_array {
-    const char *name, *shape; /* name, and a letter or a digit for each axis: "TS", "3DD" */
+    const char *name;
+    const char *shape; /* sizes of the axes: a digit, or a letter whose size the case sets: "3DD" */
     array_kind kind;
     char below;
 } lesson_array;

@@ -5,9 +5,9 @@
  * In the C file the search, the tokenizers' tables, and the functions encode_line and decode_line
  * come before it. */
 
-/* Take the source from the n tokens of a line. If there are more than model_SOURCE, keep KEPT: the
- * last ones, which a decoder-only model continues (KEEPS_END 1), or the first ones, but with the
- * BEHIND tokens that end every line as the last. Returns the number of tokens. */
+/* Copy the n tokens of a line to the source; of more than model_SOURCE keep KEPT. With KEEPS_END 1
+ * these are the last ones, which the output continues, else the first ones: the last BEHIND of
+ * them become the tokens that end every line. Returns the number of tokens in the source. */
 static int take_source(text_work *w, int n) {
     int kept = n > model_SOURCE ? KEPT : n, from = KEEPS_END ? n - kept : 0;
     for (int i = 0; i < kept; i++) w->source[i] = w->tokens[(from + i) % (model_SOURCE + 1)];

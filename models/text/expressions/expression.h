@@ -1,12 +1,12 @@
 /* models/text/expressions/expression.h - inside models: regular expressions as tokenizer.json has
  * them, in the syntax of Oniguruma (Ruby).
  *
- * It knows literals, ".", classes with ranges, negation and "&&", \s \S \d \D \w \W \h \H and
- * \p{..} of general categories and some scripts. It knows groups, (?i:..), alternatives in their
- * order, greedy, lazy and possessive repeats, atomic groups, look-ahead, look-behind of one
- * character, and ^ $ \A \z \Z \b \B. Anything else is refused by name when the expression is
- * compiled: back-references, recursion, absent operators, and endless repeats of a part that may
- * match nothing.
+ * Supported are literals, ".", classes with ranges, negation and "&&", \s \S \d \D \w \W \h \H and
+ * \p{..} of general categories and some scripts; groups, the options i and m, as (?i:..) or (?i),
+ * alternatives in their order, greedy, lazy and possessive repeats, atomic groups, look-ahead,
+ * look-behind of one character, and ^ $ \A \z \Z \b \B. Anything else is an error when the
+ * expression is compiled, such as back-references, recursion, absent operators, unbounded repeats
+ * of a part that may be empty, and, where case is ignored, letters beyond ASCII.
  *
  * Matching backtracks, with a stack of its own: it never recurses. Its steps are limited by the
  * length of the text, so a hostile expression ends in an error. */

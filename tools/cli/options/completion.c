@@ -113,7 +113,7 @@ static void bash_print(const program *p, FILE *out) {
 
 /* ---- zsh ------------------------------------------------------------------------------------- */
 
-/* Writes the message and the action for an option that takes a value. */
+/* Writes ":message:action" of zsh's _arguments for an option that takes a value. */
 static void zsh_value(const option *o, FILE *out) {
     if (o->kind == OPTION_FLAG) return;
     fputc(':', out);
