@@ -65,17 +65,16 @@ TEST(resumes_and_ranks_make_the_same_model) {
 }
 
 static const char *const architectures[] = {
-    "--task copy --batch-size 256 --max-len 60 --valid-size 0",
-    "--task lm --text text --tokenizer byte --batch-size 40 --max-len 300 --text-eval-size 0",
-    "--task mask --text text --tokenizer-json words --batch-size 40 --max-len 300 "
-    "--text-eval-size 0",
+    "copy --batch-size 256 --max-len 60 --valid-size 0",
+    "lm --text text --tokenizer byte --batch-size 40 --max-len 300 --text-eval-size 0",
+    "mask --text text --tokenizer-json words --batch-size 40 --max-len 300 --text-eval-size 0",
 };
 
 /* The announced memory of deep models of each architecture is less. */
 TEST_ROWS(memory_is_announced, COUNT_OF(architectures)) {
     double megabytes[2];
     for (int i = 0; i < 2; i++) {
-        run("train %s --d-model 32 --heads 2 --d-ff 256 --layers 12 --threads 1 --dry-run %s",
+        run("train --task %s --d-model 32 --heads 2 --d-ff 256 --layers 12 --threads 1 --dry-run %s",
             architectures[_i], i ? "--recompute" : "");
         expect(0);
         const char *at = strstr(result.err, "kernels, ");
