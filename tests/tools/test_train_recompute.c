@@ -74,7 +74,8 @@ static const char *const architectures[] = {
 TEST_ROWS(memory_is_announced, COUNT_OF(architectures)) {
     double megabytes[2];
     for (int i = 0; i < 2; i++) {
-        run("train --task %s --d-model 32 --heads 2 --d-ff 256 --layers 12 --threads 1 --dry-run %s",
+        run("train --task %s --d-model 32 --heads 2 --d-ff 256 --layers 12 --threads 1 --dry-run "
+            "%s",
             architectures[_i], i ? "--recompute" : "");
         expect(0);
         const char *at = strstr(result.err, "kernels, ");
