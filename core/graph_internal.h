@@ -16,7 +16,7 @@ uint32_t wf_next_site(wf_graph *g);
  * backward pass, except those that nodes outside it read. This is gradient checkpointing (Chen et
  * al. 2016, "Training deep nets with sublinear memory cost"): less memory for one more forward
  * pass. All values have the same bits. A region within a region is a part of it. A plan must not be
- * fed a node of the region whose copy it computes. */
+ * fed a node of the region whose copy it computes. The graph fails if an end has no begin. */
 void wf_recompute_begin(wf_graph *g);
 void wf_recompute_end(wf_graph *g);
 /* A buffer that wf_save leaves out and wf_load does not ask for, like one with PyTorch's

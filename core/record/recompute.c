@@ -9,7 +9,6 @@
 #include "core/graph_internal.h"
 #include "record.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,7 +18,10 @@ void wf_recompute_begin(wf_graph *g) {
 
 void wf_recompute_end(wf_graph *g) {
     if (!wf_ok(g)) return;
-    assert(g->region_depth > 0);
+    if (!g->region_depth) {
+        wf_poison(g, "a region to compute again ends, and none has begun");
+        return;
+    }
     if (--g->region_depth || g->region_first == g->n_nodes) return;
     if (wf_grow(&g->regions, &g->cap_regions, (size_t)g->n_regions + 1, sizeof *g->regions))
         g->regions[g->n_regions++] = (region){ g->region_first, g->n_nodes };

@@ -189,3 +189,17 @@ TEST(values_that_are_computed_again_are_not_fed) {
     }
     end_graph(g);
 }
+
+TEST(a_region_that_ends_has_begun) {
+    wf_graph *g = new_graph(WF_F32);
+    wf_recompute_begin(g);
+    wf_recompute_begin(g);
+    wf_recompute_end(g);
+    wf_recompute_end(g);
+    ck_assert(wf_ok(g));
+    wf_recompute_end(g);
+    ck_assert_str_eq(wf_error(g), "a region to compute again ends, and none has begun");
+    wf_recompute_begin(NULL);
+    wf_recompute_end(NULL);
+    wf_graph_free(g);
+}
