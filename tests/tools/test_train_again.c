@@ -379,8 +379,8 @@ TEST_ROWS(a_closed_terminal_saves, 2) {
  * and a trap may ignore other signals. */
 TEST(ignored_signals_stay_ignored) {
     run("trap '' INT HUP TERM; train --task copy --d-model 16 --heads 2 --layers 1 --d-ff 16 "
-        "--threads 1 --log log --log-every 1 -o m --max-time 0.01 2> err & pid=$!\n"
-        "until grep -q '\"step\":3,' log 2> /dev/null; do sleep 0.01; done\n"
+        "--threads 1 --log log --log-every 1 -o m --max-time 1 2> err & pid=$!\n"
+        "until grep -q '\"step\":3,' log 2> /dev/null || ! kill -0 $pid; do sleep 0.01; done\n"
         "kill -INT $pid; kill -HUP $pid; kill -TERM $pid; wait $pid");
     expect(0);
     ok("grep -e '--max-time: saved step' err && inspect m");
