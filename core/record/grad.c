@@ -125,7 +125,7 @@ static void visit(backward *b, wf_tensor *y) {
     }
     for (int i = 0; i < y->n_in; i++) need |= (uint32_t)needs_gradient(y, i, b) << i;
     if (!any || !need || y->op->detaches) return;
-    if (!y->op || !(y->op->grad || y->op->decompose)) {
+    if (!y->op->grad && !y->op->decompose) {
         wf_poison(g, "%s has no gradient rule", y->op->name);
         return;
     }

@@ -46,12 +46,16 @@ static void list_updates(const wf_trainer *t, wf_tensor_list *fetch, wf_tensor_l
     wf_list_add(feed, t->optimizer.rates);
 }
 
+/* Runs the plan that makes the update, and fetches the norm of the gradient; NULL: there is none. */
+static bool run_update(wf_trainer *t, wf_plan *p, const wf_tensor *norm) {
+    return (wf_feed_reals(p, t->optimizer.rates, t->rates, 3) && wf_run(p) &&
+            (!norm || wf_fetch_real(p, norm, &t->norm))) ||
+           wf_trainer_failed(t, wf_plan_error(p));
+}
+
 static bool add_and_update(wf_trainer *t, int64_t i) {
-    const wf_tensor *norm = t->optimizer.norm;
     (void)i;
-    return (wf_feed_reals(t->step, t->optimizer.rates, t->rates, 3) && wf_run(t->step) &&
-            (!norm || wf_fetch_real(t->step, norm, &t->norm))) ||
-           wf_trainer_failed(t, wf_plan_error(t->step));
+    return run_update(t, t->step, t->optimizer.norm);
 }
 
 const wf_way wf_at_once = {
@@ -94,10 +98,7 @@ static bool add(wf_trainer *t, int64_t i) {
 }
 
 static bool update(wf_trainer *t) {
-    const wf_tensor *norm = t->accumulation.norm;
-    return (wf_feed_reals(t->update, t->optimizer.rates, t->rates, 3) && wf_run(t->update) &&
-            (!norm || wf_fetch_real(t->update, norm, &t->norm))) ||
-           wf_trainer_failed(t, wf_plan_error(t->update));
+    return run_update(t, t->update, t->accumulation.norm);
 }
 
 const wf_way wf_in_parts = {
