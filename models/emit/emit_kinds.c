@@ -4,7 +4,7 @@
 
 #include "core/base/utf8.h"
 #include "models/text/byte_level/byte_level.h"
-#include "models/text/byte_level/unicode.h"
+#include "models/text/characters/characters.h"
 #include "text_emitter.h"
 
 const char *wf_pieces_name(const text_emitter *x, int side) {
@@ -209,48 +209,52 @@ static bool encode_chunks(text_emitter *x, wf_tokenizer *t, char *message) {
 
 /* ---- byte level ------------------------------------------------------------------------------ */
 
+/* Write where the class of code points changes. Returns how often. */
+static int64_t write_changes(wf_text *t) {
+    numbers changes = { 0 };
+    for (uint32_t c = 0, last = 0; c <= LAST_CODE_POINT; c++) {
+        uint32_t class = wf_unicode_class_of(c);
+        if (c == 0 || class != last) add_number(&changes, (int32_t)(c << 2 | class));
+        last = class;
+    }
+    if (changes.lacks) t->lacks = true;
+    wf_write_units(t, "source_changes",
+                   "Code points from which on the class is another, times 4, plus the class.",
+                   (const uint32_t *)changes.at, (int64_t)changes.n);
+    free(changes.at);
+    return (int64_t)changes.n;
+}
+
 static bool encode_level(text_emitter *x, wf_tokenizer *t, char *message) {
     const wf_merges *m = &t->byte_level->merges;
     const wf_byte_level_options *o = &t->byte_level->o;
-    size_t n_changes;
     (void)message;
-    const uint32_t *changes = wf_unicode_changes(&n_changes);
     wf_write_merges(&x->tables, m);
     wf_write_ids(&x->tables, "source_bytes", "The ids of single bytes.", t->byte_level->bytes, 256);
-    wf_write_units(&x->tables, "source_changes",
-                   "Code points from which on the class is another, times 4, plus the class.",
-                   changes, (int64_t)n_changes);
+    int64_t n_changes = write_changes(&x->tables);
     wf_write_ids(&x->tables, "source_before", "What stands before a line.", o->before, o->n_before);
     wf_write_ids(&x->tables, "source_after", "What stands behind a line.", o->after, o->n_after);
     wf_text_print(&x->tables,
                   "static const byte_level source_text = {\n"
                   "    { source_bytes, { source_merges, %n, 0, 0 } },\n"
                   "    source_changes, %n, %d,\n    source_before, source_after, %d, %d,\n};\n\n",
-                  (int64_t)m->n, (int64_t)n_changes, (int)o->prefix_space, o->n_before, o->n_after);
+                  (int64_t)m->n, n_changes, (int)o->prefix_space, o->n_before, o->n_after);
     x->links = x->room = x->e->line + 2;
     wf_text_puts(&x->encode,
                  "    return encode_level(&source_text, &w->merges, w->text, line, n, to);\n");
     return true;
 }
 
-static bool is_among(const int32_t *ids, int n, int32_t id) {
-    for (int i = 0; i < n; i++)
-        if (ids[i] == id) return true;
-    return false;
-}
-
 /* Ids that give no text in an output get no piece. */
 static bool decode_level(text_emitter *x, const wf_tokenizer *t, char *message) {
-    const wf_byte_level_options *o = &t->byte_level->o;
+    const int64_t n = t->byte_level->o.n_pieces;
     const char **pieces = pieces_of(t);
     bool ok = pieces || fail(message, "out of memory");
-    for (int32_t id = 0; ok && id < o->n_pieces; id++)
-        if (is_among(o->special, WF_SPECIAL_IDS, id) || is_among(o->before, o->n_before, id) ||
-            is_among(o->after, o->n_after, id) || is_among(o->silent, o->n_silent, id))
-            pieces[id] = NULL;
+    for (int32_t id = 0; ok && id < n; id++)
+        if (!wf_byte_level_is_text(t->byte_level, id)) pieces[id] = NULL;
     ok = ok &&
          wf_write_pieces(&x->tables, "target_pieces", "Pieces by their ids; \"\" gives no text.",
-                         pieces, o->n_pieces, message);
+                         pieces, n, message);
     free(pieces);
     x->longest *= 3; /* a byte may become U+FFFD, which has 3 bytes */
     wf_text_puts(&x->decode, "    (void)w;\n    decode_level(target_pieces, ids, n, to);\n");

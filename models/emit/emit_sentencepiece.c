@@ -6,30 +6,7 @@
 #include "models/text/sentencepiece/sentencepiece.h"
 #include "text_emitter.h"
 
-/* ---- texts as strings ------------------------------------------------------------------------ */
-
-/* The pieces of the model by their indices, as strings. The caller frees both. */
-typedef struct strings {
-    const char **at;
-    char *bytes;
-} strings;
-
-static bool strings_of(const wf_spm *m, strings *s, char *message) {
-    size_t bytes = 1, used = 0;
-    for (size_t i = 0; i < m->n; i++) bytes += m->pieces[i].text.bytes + 1;
-    *s = (strings){ calloc(m->n + 1, sizeof *s->at), malloc(bytes) };
-    if (!s->at || !s->bytes) {
-        free(s->at), free(s->bytes);
-        return fail(message, "out of memory");
-    }
-    for (size_t i = 0; i < m->n; i++) {
-        wf_span text = m->pieces[i].text;
-        s->at[i] = memcpy(s->bytes + used, text.text, text.bytes);
-        s->bytes[used + text.bytes] = '\0';
-        used += text.bytes + 1;
-    }
-    return true;
-}
+/* ---- orders ---------------------------------------------------------------------------------- */
 
 typedef bool (*choice)(const wf_spm *m, size_t i);
 
@@ -48,12 +25,11 @@ static bool is_found(const wf_spm *m, size_t i) {
 }
 
 /* Write the order of the pieces for which `chosen` is true. Returns their number. */
-static int64_t write_order(wf_text *t, const char *name, const wf_spm *m, const strings *s,
-                           choice chosen) {
+static int64_t write_order(wf_text *t, const char *name, const wf_spm *m, choice chosen) {
     const char **some = calloc(m->n + 1, sizeof *some);
     if (!some) t->lacks = true;
     for (size_t i = 0; some && i < m->n; i++)
-        if (chosen(m, i)) some[i] = s->at[i];
+        if (chosen(m, i)) some[i] = m->texts[i];
     int64_t n = some ? wf_write_order(t, name, some, (int64_t)m->n) : 0;
     free(some);
     return n;
@@ -121,8 +97,8 @@ static void write_ids_of_bytes(wf_text *t, const wf_sentencepiece *s) {
 }
 
 /* Write the vocabulary in which unknown text and language codes are looked up. */
-static bool write_known(text_emitter *x, const wf_sentencepiece *s, const strings *texts,
-                        const char *pieces, char *message) {
+static bool write_known(text_emitter *x, const wf_sentencepiece *s, const char *pieces,
+                        char *message) {
     wf_text *t = &x->tables;
     if (s->ids) {
         if (!wf_write_pieces(t, "known_pieces", "All pieces by their ids.", s->pieces, s->n,
@@ -132,7 +108,7 @@ static bool write_known(text_emitter *x, const wf_sentencepiece *s, const string
         wf_text_print(t, "static const vocabulary known = { known_pieces, known_order, %n };\n\n",
                       n);
     } else if (s->o.language_codes) {
-        int64_t n = write_order(t, "known_order", s->model, texts, is_found);
+        int64_t n = write_order(t, "known_order", s->model, is_found);
         wf_text_print(t, "static const vocabulary known = { %s, known_order, %n };\n\n", pieces, n);
     }
     return true;
@@ -173,39 +149,34 @@ static void write_body(text_emitter *x, const wf_sentencepiece *s) {
                   cutters[s->model->kind], s->o.n_after);
 }
 
-static bool write_tables(text_emitter *x, const wf_sentencepiece *s, const strings *texts,
-                         char *message) {
+static bool write_tables(text_emitter *x, const wf_sentencepiece *s, char *message) {
     wf_text *t = &x->tables;
     const wf_spm *m = s->model;
     const char *pieces = s->ids ? "source_pieces" : wf_pieces_name(x, 0);
-    if (!wf_write_pieces(t, pieces, "Pieces of the SentencePiece model.", texts->at, (int64_t)m->n,
+    if (!wf_write_pieces(t, pieces, "Pieces of the SentencePiece model.", m->texts, (int64_t)m->n,
                          message))
         return false;
     x->has_pieces = !s->ids;
-    int64_t n = write_order(t, "source_order", m, texts, is_text), symbols = 0;
-    if (m->normalizer.symbols) symbols = write_order(t, "source_symbols", m, texts, is_symbol);
+    int64_t n = write_order(t, "source_order", m, is_text), symbols = 0;
+    if (m->normalizer.symbols) symbols = write_order(t, "source_symbols", m, is_symbol);
     wf_write_rules(t, "source", &m->normalizer, pieces, symbols);
     if (m->kind == SPM_UNIGRAM || m->kind == SPM_BPE) write_scores(t, m);
     if (s->ids) wf_write_ids(t, "source_ids", "Their ids.", s->ids, (int64_t)m->n);
     if (m->byte_fallback) write_ids_of_bytes(t, s);
     wf_write_ids(t, "source_before", "What stands before a line.", s->o.before, s->o.n_before);
     wf_write_ids(t, "source_after", "What stands behind a line.", s->o.after, s->o.n_after);
-    if (!write_known(x, s, texts, pieces, message)) return false;
+    if (!write_known(x, s, pieces, message)) return false;
     write_encoder(x, s, pieces, n);
     return true;
 }
 
 bool wf_emit_sentencepiece(text_emitter *x, const wf_tokenizer *t, char *message) {
     const wf_sentencepiece *s = t->sentencepiece;
-    strings texts;
     if (s->model->unused && s->model->kind == SPM_BPE)
         return fail(message, "unused pieces in byte-pair encoding by SentencePiece have no form "
                              "in C");
-    if (!strings_of(s->model, &texts, message)) return false;
     write_body(x, s);
-    bool ok = write_tables(x, s, &texts, message);
-    free(texts.at), free(texts.bytes);
-    return ok;
+    return write_tables(x, s, message);
 }
 
 /* ---- decoding -------------------------------------------------------------------------------- */

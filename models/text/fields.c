@@ -1,10 +1,45 @@
-/* models/text/fields.c - reads and writes values of a tokenizer's fields; see fields.h. */
+/* models/text/fields.c - keeps a vocabulary; reads and writes values of a tokenizer's fields; see
+ * fields.h. */
 #include "fields.h"
 
 #include <limits.h>
 #include <stdlib.h>
 
+#include "core/base/utf8.h"
 #include "core/file/json.h"
+
+/* ---- a vocabulary ---------------------------------------------------------------------------- */
+
+bool wf_known_copy(wf_known_pieces *k, const char *const *pieces, int64_t n, char *message) {
+    k->at = calloc((size_t)n, sizeof *k->at);
+    k->ids = calloc((size_t)n, sizeof *k->ids);
+    if (!k->at || !k->ids) return fail(message, "out of memory");
+    for (int32_t id = 0; id < n; id++) {
+        const char *piece = pieces[id];
+        size_t bytes = piece ? strlen(piece) : 0;
+        int32_t next = k->texts.n;
+        if (!bytes) continue;
+        if (wf_utf8_prefix(piece, bytes) != bytes)
+            return fail(message, "piece %d of the vocabulary is not UTF-8", (int)id);
+        if (wf_strings_add(&k->texts, piece, bytes) < 0) return fail(message, "out of memory");
+        if (k->texts.n == next)
+            return fail(message, "piece %d of the vocabulary, '%.80s', is there twice", (int)id,
+                        piece);
+        k->ids[next] = id;
+    }
+    for (int32_t i = 0; i < k->texts.n; i++) k->at[k->ids[i]] = wf_strings_at(&k->texts, i);
+    return true;
+}
+
+int32_t wf_known_id(const wf_known_pieces *k, wf_span piece) {
+    int32_t i = wf_strings_find(&k->texts, piece.text, piece.bytes);
+    return i < 0 ? -1 : k->ids[i];
+}
+
+void wf_known_free(wf_known_pieces *k) {
+    wf_strings_free(&k->texts);
+    free(k->at), free(k->ids);
+}
 
 /* ---- strings and numbers --------------------------------------------------------------------- */
 

@@ -1,10 +1,23 @@
-/* models/text/fields.h - inside models: how a model's file stores a tokenizer's pieces and ids as
- * text. Pieces are a JSON array of strings, with "" for an id without a piece. Ids are decimal
- * numbers with commas between them. */
+/* models/text/fields.h - inside models: a vocabulary with ids of its own, and how a model's file
+ * stores a tokenizer's pieces and ids as text. Pieces are a JSON array of strings, with "" for an
+ * id without a piece. Ids are decimal numbers with commas between them. */
 #ifndef WEFT_MODELS_TEXT_FIELDS_H
 #define WEFT_MODELS_TEXT_FIELDS_H
 
 #include "tokenizer.h"
+
+/* Pieces by their ids, and ids by their pieces. */
+typedef struct wf_known_pieces {
+    const char **at; /* by id, in texts; NULL: the id has no piece */
+    wf_strings texts;
+    int32_t *ids; /* [texts.n]: the ids of these texts */
+} wf_known_pieces;
+
+/* Copy n <= INT32_MAX pieces, of which some may be NULL or empty, into k, which is all zeros. False
+ * with message: one is not UTF-8, or is there twice. Call wf_known_free in either case. */
+bool wf_known_copy(wf_known_pieces *k, const char *const *pieces, int64_t n, char *message);
+int32_t wf_known_id(const wf_known_pieces *k, wf_span piece); /* -1: there is no such piece */
+void wf_known_free(wf_known_pieces *k);
 
 void wf_put_pieces(wf_sink *to, const char *const *pieces, int64_t n);
 void wf_put_ids(wf_sink *to, const int32_t *ids, int n);

@@ -9,11 +9,7 @@
 
 #include "core/base/utf8.h"
 
-enum { FIRST_STAND_IN = 256, PICTURES = 0x2400, DELETE = 127, DELETE_PICTURE = 0x2421 };
-
-static bool is_printed(int byte) {
-    return (byte > ' ' && byte < DELETE) || (byte > 0xA0 && byte != 0xAD);
-}
+enum { PICTURES = 0x2400, DELETE = 127, DELETE_PICTURE = 0x2421 };
 
 static int32_t code_of(wf_span character) {
     return wf_utf8_code(character.text, character.bytes);
@@ -21,11 +17,25 @@ static int32_t code_of(wf_span character) {
 
 /* ---- bytes ----------------------------------------------------------------------------------- */
 
+static bool is_itself(unsigned byte) {
+    return (byte >= 33 && byte <= 126) || (byte >= 161 && byte <= 172) || byte >= 174;
+}
+
+uint32_t wf_byte_character(unsigned char byte) {
+    if (is_itself(byte)) return byte;
+    if (byte <= 32) return 256u + byte;
+    return byte <= 160 ? 256u + 33 + (byte - 127u) : 256u + 67;
+}
+
+int wf_character_byte(uint32_t code) {
+    if (code < 256) return is_itself(code) ? (int)code : -1;
+    if (code < 256 + 33) return (int)code - 256;
+    if (code < 256 + 67) return (int)code - 256 - 33 + 127;
+    return code == 256 + 67 ? 173 : -1;
+}
+
 size_t wf_spell_byte(unsigned char byte, char out[CODE_POINT]) {
-    if (is_printed(byte)) return wf_utf8_put(out, byte);
-    int before = 0; /* number of unprintable bytes before this one */
-    for (int b = 0; b < byte; b++) before += !is_printed(b);
-    return wf_utf8_put(out, FIRST_STAND_IN + before);
+    return wf_utf8_put(out, (int32_t)wf_byte_character(byte));
 }
 
 wf_span wf_spell_bytes(wf_span bytes, char *out) {
@@ -33,14 +43,6 @@ wf_span wf_spell_bytes(wf_span bytes, char *out) {
     for (size_t i = 0; i < bytes.bytes; i++)
         s.bytes += wf_spell_byte((unsigned char)bytes.text[i], out + s.bytes);
     return s;
-}
-
-int wf_spelled_byte(wf_span character) {
-    int c = code_of(character), rest = c - FIRST_STAND_IN;
-    if (rest < 0) return is_printed(c) ? c : -1;
-    for (int b = 0; b < 256; b++)
-        if (!is_printed(b) && rest-- == 0) return b;
-    return -1;
 }
 
 /* ---- characters ------------------------------------------------------------------------------ */
@@ -70,7 +72,7 @@ bool wf_running_check(wf_token_kind kind, wf_span text, char *message) {
 void wf_unspell(const wf_tokenizer *t, wf_span piece, wf_sink *to) {
     for (wf_span c; piece.bytes; piece.text += c.bytes, piece.bytes -= c.bytes) {
         c = wf_code_point(piece.text, piece.bytes);
-        int byte = t->kind == WF_TEXT_CHARACTERS ? control_of(c) : wf_spelled_byte(c);
+        int byte = t->kind == WF_TEXT_CHARACTERS ? control_of(c) : wf_character_byte((uint32_t)code_of(c));
         char raw = (char)byte;
         if (byte >= 0)
             put(to, &raw, 1);

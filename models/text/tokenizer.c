@@ -46,7 +46,7 @@ int32_t wf_tokenizer_special(const wf_tokenizer *t, int which) {
 const char *wf_tokenizer_piece(const wf_tokenizer *t, int32_t id) {
     if (id < 0 || id >= wf_tokenizer_size(t)) return NULL;
     if (t->sentencepiece) return t->sentencepiece->pieces[id];
-    if (t->byte_level) return t->byte_level->pieces[id];
+    if (t->byte_level) return t->byte_level->o.pieces[id];
     if (t->json) return wf_json_tokenizer_piece(t->json->tokenizer, id);
     return id < WF_SPECIAL_IDS ? specials[id] : wf_strings_at(&t->pieces, id - WF_SPECIAL_IDS);
 }

@@ -109,8 +109,10 @@ static inline bool wf_has_merges(wf_token_kind kind) {
 /* If tokens are characters, checks that the text is UTF-8; kinds made of bytes accept all bytes.
  * False with message. */
 bool wf_running_check(wf_token_kind kind, wf_span text, char *message);
+/* The character that spells a byte, and the byte that a character spells; -1: none. */
+uint32_t wf_byte_character(unsigned char byte);
+int wf_character_byte(uint32_t code);
 size_t wf_spell_byte(unsigned char byte, char out[CODE_POINT]); /* returns the bytes written */
-int wf_spelled_byte(wf_span character);                         /* -1: it spells no byte */
 wf_span wf_spell_bytes(wf_span bytes, char *out);               /* spells each byte, into out */
 /* The spelling of a character: a control character becomes its picture (U+2400 on), which is
  * written to out; others stay as they are. Empty if the character is itself such a picture. */

@@ -50,7 +50,7 @@ compile() {
 
 # Files with loops over every byte. Tracing the comparisons of their counters would take half of
 # the time, so it is left out.
-loops='core/file/crc32.c models/text/sentencepiece/spm_trie.c models/text/byte_level/unicode.c'
+loops='core/file/crc32.c models/text/sentencepiece/spm_trie.c'
 tracing() {
     case " $loops ${QUICK:+$1} " in *" $1 "*) echo -fno-sanitize-coverage=trace-cmp ;; esac
 }

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include "models/text/byte_level/byte_level.h"
-#include "models/text/byte_level/unicode.h"
 #include "models/text_internal.h"
 #include "tests/suites.h"
 #include "tests/support/support.h"

@@ -6,10 +6,16 @@
 #include <stdlib.h>
 
 #include "core/base/utf8.h"
-#include "models/text/fields.h"
-#include "unicode.h"
+#include "models/text/characters/characters.h"
 
 /* ---- chunks ---------------------------------------------------------------------------------- */
+
+wf_unicode_class wf_unicode_class_of(uint32_t code_point) {
+    if (wf_is_space(code_point)) return UNICODE_BLANK;
+    uint32_t category = wf_table_value(&wf_categories, code_point);
+    if (category >= CATEGORY_LU && category <= CATEGORY_LO) return UNICODE_LETTER;
+    return category >= CATEGORY_ND && category <= CATEGORY_NO ? UNICODE_NUMBER : UNICODE_OTHER;
+}
 
 static wf_unicode_class class_at(wf_span text, size_t at, size_t *bytes) {
     wf_span c = wf_code_point(text.text + at, text.bytes - at);
@@ -52,53 +58,8 @@ size_t wf_byte_level_chunk(wf_span text) {
 
 void wf_byte_level_free(wf_byte_level *b) {
     if (!b) return;
-    wf_strings_free(&b->known), wf_merges_free(&b->merges), wf_merger_free(&b->merger);
-    free(b->pieces), free(b->texts), free(b->merges_text), free(b->around), free(b->known_ids);
-    free(b);
-}
-
-/* ---- pieces ---------------------------------------------------------------------------------- */
-
-static bool copy_pieces(wf_byte_level *b, char *message) {
-    const wf_byte_level_options *o = &b->o;
-    size_t bytes = 1, used = 0;
-    uint32_t rows = (uint32_t)o->n_pieces;
-    for (int64_t id = 0; id < o->n_pieces; id++)
-        bytes += o->pieces[id] ? strlen(o->pieces[id]) + 1 : 0;
-    b->pieces = calloc(rows, sizeof *b->pieces);
-    b->texts = malloc(bytes);
-    b->known_ids = calloc(rows, sizeof *b->known_ids);
-    if (!b->pieces || !b->texts || !b->known_ids) return fail(message, "out of memory");
-    for (int64_t id = 0; id < o->n_pieces; id++) {
-        const char *piece = o->pieces[id];
-        size_t n = piece ? strlen(piece) : 0;
-        if (!n) continue;
-        b->pieces[id] = memcpy(b->texts + used, piece, n + 1);
-        used += n + 1;
-    }
-    return true;
-}
-
-static bool index_pieces(wf_byte_level *b, char *message) {
-    for (int32_t id = 0; id < b->o.n_pieces; id++) {
-        const char *piece = b->pieces[id];
-        int32_t n = b->known.n;
-        if (!piece) continue;
-        if (wf_utf8_prefix(piece, strlen(piece)) != strlen(piece))
-            return fail(message, "piece %d of the vocabulary is not UTF-8", (int)id);
-        if (wf_strings_add(&b->known, piece, strlen(piece)) < 0)
-            return fail(message, "out of memory");
-        if (b->known.n == n)
-            return fail(message, "piece %d of the vocabulary, '%.80s', is there twice", (int)id,
-                        piece);
-        b->known_ids[n] = id;
-    }
-    return true;
-}
-
-static int32_t id_of(const wf_byte_level *b, wf_span piece) {
-    int32_t known = wf_strings_find(&b->known, piece.text, piece.bytes);
-    return known < 0 ? -1 : b->known_ids[known];
+    wf_known_free(&b->pieces), wf_merges_free(&b->merges), wf_merger_free(&b->merger);
+    free(b->merges_text), free(b->around), free(b);
 }
 
 /* Finds the id of each of the 256 bytes. False with message: a byte has no piece. */
@@ -106,7 +67,7 @@ static bool find_bytes(wf_byte_level *b, char *message) {
     for (int byte = 0; byte < 256; byte++) {
         char spelled[CODE_POINT];
         wf_span s = { spelled, wf_spell_byte((unsigned char)byte, spelled) };
-        b->bytes[byte] = id_of(b, s);
+        b->bytes[byte] = wf_known_id(&b->pieces, s);
         if (b->bytes[byte] < 0)
             return fail(message, "the vocabulary has no piece '%.*s', which is the byte %d",
                         (int)s.bytes, s.text, byte);
@@ -117,7 +78,7 @@ static bool find_bytes(wf_byte_level *b, char *message) {
 /* ---- merges ---------------------------------------------------------------------------------- */
 
 static bool add_merge(wf_byte_level *b, wf_span left, wf_span right, wf_span both, char *message) {
-    const wf_merge m = { id_of(b, left), id_of(b, right), id_of(b, both) };
+    const wf_merge m = { wf_known_id(&b->pieces, left), wf_known_id(&b->pieces, right), wf_known_id(&b->pieces, both) };
     wf_span missing = m.left < 0 ? left : m.right < 0 ? right : both;
     if (m.left < 0 || m.right < 0 || m.result < 0)
         return fail(message, "'%.*s' is not in the vocabulary",
@@ -191,14 +152,14 @@ static bool make(wf_byte_level *b, char *message) {
         return fail(message, "a vocabulary of %lld pieces: 1 to %d", (long long)o->n_pieces,
                     INT32_MAX);
     if (!check_ids(b, o->special, WF_SPECIAL_IDS, -1, "a special symbol", message) ||
-        !copy_around(b, message) || !copy_pieces(b, message) || !index_pieces(b, message) ||
+        !copy_around(b, message) || !wf_known_copy(&b->pieces, o->pieces, o->n_pieces, message) ||
         !find_bytes(b, message))
         return false;
     b->merges_text = malloc(o->merges_bytes + 1);
     if (!b->merges_text) return fail(message, "out of memory");
     if (o->merges_bytes) memcpy(b->merges_text, o->merges, o->merges_bytes);
     b->merges_text[o->merges_bytes] = '\0';
-    o->pieces = b->pieces;
+    o->pieces = b->pieces.at;
     o->merges = b->merges_text;
     return read_merges(b, message);
 }
@@ -287,7 +248,8 @@ static bool among(const int32_t *ids, int n, int32_t id) {
     return false;
 }
 
-static bool is_text(const wf_byte_level_options *o, int32_t id) {
+bool wf_byte_level_is_text(const wf_byte_level *b, int32_t id) {
+    const wf_byte_level_options *o = &b->o;
     return !among(o->special, WF_SPECIAL_IDS, id) && !among(o->before, o->n_before, id) &&
            !among(o->after, o->n_after, id) && !among(o->silent, o->n_silent, id);
 }
@@ -298,7 +260,7 @@ static size_t unspell(const char *piece, char *out) {
     for (wf_span rest = { piece, bytes }, c; rest.bytes;
          rest.text += c.bytes, rest.bytes -= c.bytes) {
         c = wf_code_point(rest.text, rest.bytes);
-        int byte = wf_spelled_byte(c);
+        int byte = wf_character_byte((uint32_t)wf_utf8_code(c.text, c.bytes));
         if (byte < 0) {
             memcpy(out, piece, bytes);
             return bytes;
@@ -324,13 +286,14 @@ int64_t wf_byte_level_decode(const wf_byte_level *b, const int32_t *ids, int64_t
     size_t bytes = 1, used = 0;
     for (int64_t i = 0; i < n; i++) {
         if (ids[i] < 0 || ids[i] >= b->o.n_pieces) return -1;
-        bytes += b->pieces[ids[i]] ? strlen(b->pieces[ids[i]]) : 0;
+        const char *piece = b->o.pieces[ids[i]];
+        bytes += piece ? strlen(piece) : 0;
     }
     char *text = malloc(bytes);
     if (!text) return -1;
     for (int64_t i = 0; i < n; i++)
-        if (b->pieces[ids[i]] && is_text(&b->o, ids[i]))
-            used += unspell(b->pieces[ids[i]], text + used);
+        if (b->o.pieces[ids[i]] && wf_byte_level_is_text(b, ids[i]))
+            used += unspell(b->o.pieces[ids[i]], text + used);
     put_text(to, (wf_span){ text, used });
     free(text);
     return (int64_t)to->used;
@@ -341,7 +304,7 @@ int64_t wf_byte_level_decode(const wf_byte_level *b, const int32_t *ids, int64_t
 size_t wf_byte_level_field(const wf_byte_level *b, const char *field, char *text, size_t size) {
     const wf_byte_level_options *o = &b->o;
     wf_sink to = sink(text, size);
-    if (!strcmp(field, "vocabulary")) wf_put_pieces(&to, b->pieces, o->n_pieces);
+    if (!strcmp(field, "vocabulary")) wf_put_pieces(&to, o->pieces, o->n_pieces);
     if (!strcmp(field, "codes")) put(&to, o->merges, o->merges_bytes);
     if (!strcmp(field, "special")) wf_put_ids(&to, o->special, WF_SPECIAL_IDS);
     if (!strcmp(field, "before")) wf_put_ids(&to, o->before, o->n_before);

@@ -151,23 +151,6 @@ void wf_steps_free(wf_text_steps *s) {
 
 /* ---- bytes as characters --------------------------------------------------------------------- */
 
-static bool is_itself(unsigned byte) {
-    return (byte >= 33 && byte <= 126) || (byte >= 161 && byte <= 172) || byte >= 174;
-}
-
-uint32_t wf_byte_character(unsigned char byte) {
-    if (is_itself(byte)) return byte;
-    if (byte <= 32) return 256u + byte;
-    return byte <= 160 ? 256u + 33 + (byte - 127u) : 256u + 67;
-}
-
-int wf_character_byte(uint32_t code) {
-    if (code < 256) return is_itself(code) ? (int)code : -1;
-    if (code < 256 + 33) return (int)code - 256;
-    if (code < 256 + 67) return (int)code - 256 - 33 + 127;
-    return code == 256 + 67 ? 173 : -1;
-}
-
 bool wf_piece_to_bytes(wf_aligned *a, wf_piece *p) {
     wf_change_begin(a);
     for (size_t i = 0; i < p->bytes; i++) {

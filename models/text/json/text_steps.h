@@ -100,10 +100,6 @@ bool wf_step_value(const wf_step_source *from, const char *key, size_t *out);
 
 /* ---- shared by several kinds ----------------------------------------------------------------- */
 
-/* The character that stands for a byte in byte-level text. */
-uint32_t wf_byte_character(unsigned char byte);
-/* The byte that a character stands for; -1: none. */
-int wf_character_byte(uint32_t code);
 /* True for characters that a step treats in this way: */
 bool wf_bert_drops(uint32_t code);     /* BertNormalizer removes them */
 bool wf_other_space(uint32_t code);    /* BertNormalizer turns them into a space */

@@ -12,56 +12,19 @@
 void wf_sentencepiece_free(wf_sentencepiece *s) {
     if (!s) return;
     wf_spm_free(s->model);
-    wf_strings_free(&s->known);
-    free(s->known_ids), free(s->ids), free(s->around);
-    free(s->pieces), free(s->texts), free(s);
+    wf_known_free(&s->known);
+    free(s->ids), free(s->around), free(s);
 }
 
-static wf_span piece_of(const wf_sentencepiece *s, int64_t id) {
-    const wf_sentencepiece_options *o = &s->o;
-    if (!o->pieces) return s->model->pieces[id].text;
-    return (wf_span){ o->pieces[id], o->pieces[id] ? strlen(o->pieces[id]) : 0 };
-}
-
-/* Copies all pieces as C strings into memory of the tokenizer. */
-static bool copy_pieces(wf_sentencepiece *s, char *message) {
-    size_t bytes = 0, used = 0;
-    for (int64_t id = 0; id < s->n; id++) bytes += piece_of(s, id).bytes + 1;
-    s->pieces = calloc((size_t)s->n, sizeof *s->pieces);
-    s->texts = malloc(bytes);
-    if (!s->pieces || !s->texts) return fail(message, "out of memory");
-    for (int64_t id = 0; id < s->n; id++) {
-        wf_span piece = piece_of(s, id);
-        if (!piece.bytes) continue;
-        s->pieces[id] = memcpy(s->texts + used, piece.text, piece.bytes);
-        s->texts[used + piece.bytes] = '\0';
-        used += piece.bytes + 1;
-    }
-    return true;
-}
-
-/* Indexes the given pieces by their text, and maps the model's ids to theirs. */
-static bool index_given(wf_sentencepiece *s, char *message) {
+/* Copies the given pieces, and maps the model's ids to theirs. */
+static bool copy_given(wf_sentencepiece *s, char *message) {
     const wf_spm *m = s->model;
-    s->known_ids = calloc((size_t)s->n, sizeof *s->known_ids);
+    if (!wf_known_copy(&s->known, s->o.pieces, s->n, message)) return false;
     s->ids = calloc(m->n, sizeof *s->ids);
-    if (!s->known_ids || !s->ids) return fail(message, "out of memory");
-    for (int32_t id = 0; id < s->n; id++) {
-        wf_span piece = piece_of(s, id);
-        int32_t n = s->known.n;
-        if (!piece.bytes) continue;
-        if (wf_utf8_prefix(piece.text, piece.bytes) != piece.bytes)
-            return fail(message, "piece %d of the vocabulary is not UTF-8", (int)id);
-        if (wf_strings_add(&s->known, piece.text, piece.bytes) < 0)
-            return fail(message, "out of memory");
-        if (s->known.n == n)
-            return fail(message, "piece %d of the vocabulary, '%.80s', is there twice", (int)id,
-                        piece.text);
-        s->known_ids[n] = id;
-    }
+    if (!s->ids) return fail(message, "out of memory");
     for (size_t i = 0; i < m->n; i++) {
-        int32_t known = wf_strings_find(&s->known, m->pieces[i].text.text, m->pieces[i].text.bytes);
-        s->ids[i] = known < 0 ? s->o.special[WF_UNK_ID] : s->known_ids[known];
+        int32_t id = wf_known_id(&s->known, m->pieces[i].text);
+        s->ids[i] = id < 0 ? s->o.special[WF_UNK_ID] : id;
     }
     return true;
 }
@@ -127,11 +90,12 @@ static bool make(wf_sentencepiece *s, const wf_sentencepiece *beside, char *mess
     s->n = o->pieces ? o->n_pieces : (int64_t)s->model->n;
     if (s->n < 1 || s->n > INT32_MAX)
         return fail(message, "a vocabulary of %lld pieces: 1 to %d", (long long)s->n, INT32_MAX);
-    if (!check_special(s, message) || !copy_around(s, message) || !copy_pieces(s, message) ||
-        (o->pieces && !index_given(s, message)))
+    if (!check_special(s, message) || !copy_around(s, message) ||
+        (o->pieces && !copy_given(s, message)))
         return false;
+    s->pieces = o->pieces ? s->known.at : s->model->texts;
     o->model = s->model->file;
-    o->pieces = o->pieces ? s->pieces : NULL;
+    o->pieces = s->known.at;
     o->n_pieces = o->pieces ? s->n : 0;
     return true;
 }
@@ -181,8 +145,8 @@ bool wf_sentencepiece_defaults(const void *model, size_t bytes, wf_sentencepiece
 
 static int32_t id_of_text(const wf_sentencepiece *s, wf_span text) {
     if (!s->ids) return wf_spm_id(s->model, text);
-    int32_t known = wf_strings_find(&s->known, text.text, text.bytes);
-    return known < 0 ? s->o.special[WF_UNK_ID] : s->known_ids[known];
+    int32_t id = wf_known_id(&s->known, text);
+    return id < 0 ? s->o.special[WF_UNK_ID] : id;
 }
 
 static int32_t id_of(const wf_sentencepiece *s, const wf_spm_token *token) {

@@ -4,17 +4,16 @@
 #ifndef WEFT_MODELS_TEXT_SENTENCEPIECE_H
 #define WEFT_MODELS_TEXT_SENTENCEPIECE_H
 
+#include "models/text/fields.h"
 #include "spm.h"
 
 typedef struct wf_sentencepiece {
     wf_spm *model;
     int64_t n;
-    const char **pieces; /* by id; NULL: none */
-    char *texts;         /* the texts of the pieces, one after the other */
-    /* If the tokenizer has a vocabulary of its own: its pieces by text, their ids, and its ids for
-     * the model's pieces. */
-    wf_strings known;
-    int32_t *known_ids, *ids;
+    const char *const *pieces; /* by id: of `known`, or of the model; NULL: none */
+    /* If the tokenizer has a vocabulary of its own: this, and its ids for the model's pieces. */
+    wf_known_pieces known;
+    int32_t *ids;
     int32_t *around;            /* before, after */
     wf_sentencepiece_options o; /* the options it was made with, whose arrays are stored here */
 } wf_sentencepiece;

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "models/text/base64.h"
-#include "models/text/fields.h"
 #include "sentencepiece.h"
 
 /* ---- writing --------------------------------------------------------------------------------- */

@@ -111,6 +111,7 @@ typedef struct wf_spm {
 
     wf_spm_piece *pieces;
     size_t n, pieces_capacity;
+    const char **texts;          /* [n] texts of the pieces, each with its '\0' */
     int32_t unknown, bytes[256]; /* ids */
     float lowest;                /* lowest score of a piece of type SPM_NORMAL */
     /* normal: pieces of the types SPM_NORMAL, SPM_USER_DEFINED and SPM_UNUSED; reserved: all

@@ -220,8 +220,13 @@ static bool build_trie(wf_spm *m, wf_trie *trie, bool users) {
 static bool index_pieces(wf_spm *m, char *message) {
     m->normal_ids = calloc(m->n + 1, sizeof *m->normal_ids);
     m->reserved_ids = calloc(m->n + 1, sizeof *m->reserved_ids);
-    if (!m->normal_ids || !m->reserved_ids) return fail(message, "out of memory");
+    m->texts = calloc(m->n + 1, sizeof *m->texts);
+    if (!m->normal_ids || !m->reserved_ids || !m->texts) return fail(message, "out of memory");
     if (!check_all(m, message)) return false;
+    for (int32_t i = 0; i < m->normal.n; i++)
+        m->texts[m->normal_ids[i]] = wf_strings_at(&m->normal, i);
+    for (int32_t i = 0; i < m->reserved.n; i++)
+        m->texts[m->reserved_ids[i]] = wf_strings_at(&m->reserved, i);
     if (m->unused && !(m->split = calloc(m->n, sizeof *m->split)))
         return fail(message, "out of memory");
     if (!build_trie(m, &m->symbols, true) ||
@@ -267,7 +272,7 @@ void wf_spm_free(wf_spm *m) {
     if (!m || m->others-- > 0) return;
     wf_strings_free(&m->normal), wf_strings_free(&m->reserved);
     wf_trie_free(&m->trie), wf_trie_free(&m->symbols);
-    free(m->normal_ids), free(m->reserved_ids), free(m->pieces), free(m->split);
+    free(m->normal_ids), free(m->reserved_ids), free(m->pieces), free(m->split), free(m->texts);
     free(m->line.at), free(m->tokens), free(m->best), wf_merger_free(&m->merger);
     free(m->stack), free(m->file), free(m);
 }
