@@ -141,7 +141,7 @@ static void write_tables(json_emitter *e, bool compatible) {
 
 /* A compatibility decomposition has up to 18 characters and 11 times the bytes; a canonical one up
  * to 4 characters and 3 times the bytes. */
-static bool write_form(json_emitter *e, bool compatible, bool composes) {
+static bool put_form(json_emitter *e, bool compatible, bool composes) {
     write_tables(e, compatible);
     wf_text_print(e->body, "    put_normal_form(&w->words, &%s_form_%d, &w->codes, %d);\n", e->side,
                   (int)compatible, (int)composes);
@@ -151,21 +151,8 @@ static bool write_form(json_emitter *e, bool compatible, bool composes) {
     return true;
 }
 
-static bool write_nfc(json_emitter *e, const wf_text_step *s) {
-    (void)s;
-    return write_form(e, false, true);
-}
-static bool write_nfd(json_emitter *e, const wf_text_step *s) {
-    (void)s;
-    return write_form(e, false, false);
-}
-static bool write_nfkc(json_emitter *e, const wf_text_step *s) {
-    (void)s;
-    return write_form(e, true, true);
-}
-static bool write_nfkd(json_emitter *e, const wf_text_step *s) {
-    (void)s;
-    return write_form(e, true, false);
+static bool write_form(json_emitter *e, const wf_text_step *s) {
+    return put_form(e, s->flags[COMPATIBLE], s->flags[COMPOSES]);
 }
 
 /* ---- BERT ------------------------------------------------------------------------------------ */
@@ -175,7 +162,7 @@ static bool write_bert(json_emitter *e, const wf_text_step *s) {
         !(replace(e, wf_bert_drops, "", false) && replace(e, wf_other_space, " ", false)))
         return false;
     if (s->flags[CHINESE] && !replace(e, wf_is_chinese, " ", true)) return false;
-    if (s->flags[ACCENTS] && !(write_form(e, false, false) && replace(e, wf_is_accent, "", false)))
+    if (s->flags[ACCENTS] && !(put_form(e, false, false) && replace(e, wf_is_accent, "", false)))
         return false;
     return !s->flags[LOWER] || write_lower(e, s);
 }
@@ -249,10 +236,10 @@ const step_row wf_emitted_normalizers[] = {
     { "BertNormalizer", write_bert },
     { "Strip", write_strip },
     { "StripAccents", write_marks },
-    { "NFC", write_nfc },
-    { "NFD", write_nfd },
-    { "NFKC", write_nfkc },
-    { "NFKD", write_nfkd },
+    { "NFC", write_form },
+    { "NFD", write_form },
+    { "NFKC", write_form },
+    { "NFKD", write_form },
     { "Lowercase", write_lower },
     { "Nmt", write_nmt },
     { "Precompiled", write_map },

@@ -120,7 +120,7 @@ bool wf_added_read(wf_added_tokens *t, const json_tree *tree, size_t value, wf_w
     wf_step_source from = { tree, 0, "added_tokens", message };
     wf_strings own = { 0 };
     bool ok = true;
-    if (!value || wf_tree_kind(tree, value) == JSON_NULL) return true;
+    if (!value) return true;
     if (wf_tree_kind(tree, value) != JSON_ARRAY) return fail(message, "added_tokens is no list");
     for (size_t i = wf_tree_first(tree, value); ok && i; i = wf_tree_next(tree, value, i)) {
         from.at = i;

@@ -16,7 +16,6 @@
 #include "json_text.h"
 #include "models/text/characters/characters.h"
 #include "models/text/learn/json_learn.h"
-#include "token_texts.h"
 
 struct wf_json_tokenizer {
     char *json; /* the file, decoded in place; parts point into it */
@@ -53,18 +52,18 @@ static bool version(const json_tree *tree, char *message) {
 }
 
 static bool read(wf_json_tokenizer *t, const json_tree *tree, char *message) {
-    size_t decoder = wf_tree_find(tree, 0, "decoder");
-    t->has_decoder = decoder && wf_tree_kind(tree, decoder) != JSON_NULL;
+    size_t decoder = wf_tree_given(tree, 0, "decoder");
+    t->has_decoder = decoder > 0;
     return version(tree, message) &&
            wf_steps_read(&t->normalizers, wf_normalizer_kinds, "normalizer", "normalizers", tree,
-                         wf_tree_find(tree, 0, "normalizer"), message) &&
+                         wf_tree_given(tree, 0, "normalizer"), message) &&
            wf_steps_read(&t->pre_tokenizers, wf_pre_tokenizer_kinds, "pre-tokenizer",
-                         "pretokenizers", tree, wf_tree_find(tree, 0, "pre_tokenizer"), message) &&
+                         "pretokenizers", tree, wf_tree_given(tree, 0, "pre_tokenizer"), message) &&
            wf_steps_read(&t->decoders, wf_decoder_kinds, "decoder", "decoders", tree, decoder,
                          message) &&
            wf_post_read(&t->post, tree, message) &&
            wf_word_model_read(&t->model, tree, wf_tree_find(tree, 0, "model"), message) &&
-           wf_added_read(&t->added, tree, wf_tree_find(tree, 0, "added_tokens"), &t->model,
+           wf_added_read(&t->added, tree, wf_tree_given(tree, 0, "added_tokens"), &t->model,
                          &t->normalizers, &t->text, message);
 }
 
@@ -118,10 +117,7 @@ static bool prepare(wf_json_tokenizer *t, wf_span text, char *message) {
     for (size_t i = 0; i < a->pieces.n; i++)
         if (a->pieces.at[i].id < 0 && !wf_normalize_piece(&t->normalizers, a, &a->pieces.at[i]))
             return false;
-    if (!wf_added_cut(&t->added, a, true)) return false;
-    for (size_t i = 0; i < t->pre_tokenizers.n; i++)
-        if (!t->pre_tokenizers.at[i].kind->cut(&t->pre_tokenizers.at[i], a)) return false;
-    return true;
+    return wf_added_cut(&t->added, a, true) && wf_cut_pieces(&t->pre_tokenizers, a);
 }
 
 /* Counts the white space at both ends of a token's text; the letter that stands for a space in
@@ -252,7 +248,7 @@ int64_t wf_json_tokenizer_decode(wf_json_tokenizer *t, const int32_t *ids, int64
         if (!put_token(t, ids[i], skip_special)) return -1;
     wf_texts_swap(&t->parts);
     for (size_t i = 0; i < t->decoders.n; i++)
-        if (!t->decoders.at[i].kind->decode(&t->decoders.at[i], &t->parts)) return -1;
+        if (!wf_decode_texts(&t->decoders.at[i], &t->parts)) return -1;
     put(&to, t->parts.now.text.at, t->parts.now.text.bytes);
     return (int64_t)to.used;
 }

@@ -162,6 +162,11 @@ size_t wf_tree_find(const json_tree *t, size_t object, const char *key) {
     return found;
 }
 
+size_t wf_tree_given(const json_tree *t, size_t object, const char *key) {
+    size_t value = wf_tree_find(t, object, key);
+    return wf_tree_kind(t, value) == JSON_NULL ? 0 : value;
+}
+
 bool wf_tree_size(const json_tree *t, size_t i, int64_t most, int64_t *out) {
     wf_span s = wf_tree_text(t, i);
     *out = 0;

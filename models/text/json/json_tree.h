@@ -52,6 +52,8 @@ wf_span wf_tree_text(const json_tree *t, size_t i); /* of a string or number */
 bool wf_tree_is(const json_tree *t, size_t i, const char *text);
 /* The value of a key; of several the last, as serde does. 0: there is none. */
 size_t wf_tree_find(const json_tree *t, size_t object, const char *key);
+/* Like wf_tree_find, but a value that is null gives 0, too. */
+size_t wf_tree_given(const json_tree *t, size_t object, const char *key);
 /* Reads a whole number from 0 to `most`. False: the value is no such number. */
 bool wf_tree_size(const json_tree *t, size_t i, int64_t most, int64_t *out);
 /* Reads a number as serde_json does, which may differ from the nearest one by a rounding. False:

@@ -5,9 +5,8 @@
 /* ---- reading --------------------------------------------------------------------------------- */
 
 static bool optional_text(const wf_step_source *from, const char *key, wf_span *out) {
-    size_t value = wf_tree_find(from->tree, from->at, key);
     *out = (wf_span){ "", 0 };
-    return !value || wf_tree_kind(from->tree, value) == JSON_NULL || wf_step_text(from, key, out);
+    return !wf_tree_given(from->tree, from->at, key) || wf_step_text(from, key, out);
 }
 
 static bool bad_merge(const wf_step_source *from, wf_span left, wf_span right, const char *why) {
@@ -125,16 +124,15 @@ static bool read_merges(wf_word_model *m, const wf_step_source *from, size_t mer
 }
 
 static bool no_dropout(const wf_step_source *from) {
-    size_t value = wf_tree_find(from->tree, from->at, "dropout");
+    size_t value = wf_tree_given(from->tree, from->at, "dropout");
     double p = 0;
-    if (!value || wf_tree_kind(from->tree, value) == JSON_NULL) return true;
-    if (wf_tree_real(from->tree, value, &p) && p == 0) return true;
+    if (!value || (wf_tree_real(from->tree, value, &p) && p == 0)) return true;
     return fail(from->message, "BPE: dropout is not known here");
 }
 
 bool wf_bpe_read(wf_word_model *m, const wf_step_source *from) {
-    size_t merges, unknown = wf_tree_find(from->tree, from->at, "unk_token");
-    m->has_unknown = unknown && wf_tree_kind(from->tree, unknown) != JSON_NULL;
+    size_t merges;
+    m->has_unknown = wf_tree_given(from->tree, from->at, "unk_token") > 0;
     if (!no_dropout(from) || !optional_text(from, "unk_token", &m->unknown) ||
         !optional_text(from, "continuing_subword_prefix", &m->prefix) ||
         !optional_text(from, "end_of_word_suffix", &m->suffix) ||

@@ -60,7 +60,7 @@ static bool build_trie(wf_word_model *m, char *message) {
 
 bool wf_unigram_read(wf_word_model *m, const wf_step_source *from) {
     const json_tree *t = from->tree;
-    size_t list, unknown = wf_tree_find(t, from->at, "unk_id");
+    size_t list, unknown = wf_tree_given(t, from->at, "unk_id");
     int64_t id = -1;
     m->lowest = INFINITY;
     if (!wf_step_value(from, "vocab", &list) ||
@@ -74,8 +74,7 @@ bool wf_unigram_read(wf_word_model *m, const wf_step_source *from) {
         if (i == ahead) ahead = look_ahead(&m->vocabulary, t, list, i);
         if (!read_piece(m, from, i)) return false;
     }
-    if (unknown && wf_tree_kind(t, unknown) != JSON_NULL &&
-        (!wf_tree_size(t, unknown, INT32_MAX, &id) || id >= m->size))
+    if (unknown && (!wf_tree_size(t, unknown, INT32_MAX, &id) || id >= m->size))
         return fail(from->message, "Unigram: the unknown id is not in the vocabulary");
     m->unknown_id = (int32_t)id;
     wf_word_model_bytes(m);

@@ -57,7 +57,8 @@ static bool has_lower(uint32_t code) {
     return wf_lower_case(code, &second) != code || second;
 }
 
-static bool lower(wf_aligned *a, wf_piece *p) {
+static bool normalize_lower(wf_text_step *s, wf_aligned *a, wf_piece *p) {
+    (void)s;
     if (none(a, p, has_lower)) return true;
     wf_change_begin(a);
     for (size_t at = 0; at < p->bytes;) {
@@ -65,11 +66,6 @@ static bool lower(wf_aligned *a, wf_piece *p) {
         if (!wf_change_add(a, code, 0) || (second && !wf_change_add(a, second, 1))) return false;
     }
     return wf_change_all(a, p, 0);
-}
-
-static bool normalize_lower(wf_text_step *s, wf_aligned *a, wf_piece *p) {
-    (void)s;
-    return lower(a, p);
 }
 
 /* ---- BERT ------------------------------------------------------------------------------------ */
@@ -124,7 +120,7 @@ static bool normalize_bert(wf_text_step *s, wf_aligned *a, wf_piece *p) {
     if (s->flags[CHINESE] && !space_chinese(a, p)) return false;
     if (s->flags[ACCENTS] && !(wf_piece_normal(a, p, false, false) && filter(a, p, wf_is_accent)))
         return false;
-    return !s->flags[LOWER] || lower(a, p);
+    return !s->flags[LOWER] || normalize_lower(s, a, p);
 }
 
 /* ---- Strip, StripAccents, Nmt ---------------------------------------------------------------- */
@@ -134,8 +130,9 @@ static bool read_strip(wf_text_step *s, const wf_step_source *from) {
            wf_step_flag(from, "strip_right", &s->flags[1]);
 }
 
-static bool strip(wf_aligned *a, wf_piece *p, bool left, bool right) {
+static bool normalize_strip(wf_text_step *step, wf_aligned *a, wf_piece *p) {
     wf_span s = piece_text(a, p);
+    bool left = step->flags[0], right = step->flags[1];
     size_t begin = 0, end = 0, dropped = 0;
     bool any = false;
     for (size_t at = 0; at < s.bytes;) {
@@ -154,10 +151,6 @@ static bool strip(wf_aligned *a, wf_piece *p, bool left, bool right) {
     for (size_t at = begin; at < end;)
         if (!wf_change_add(a, next_code(piece_text(a, p), &at), 0)) return false;
     return wf_change_all(a, p, dropped);
-}
-
-static bool normalize_strip(wf_text_step *s, wf_aligned *a, wf_piece *p) {
-    return strip(a, p, s->flags[0], s->flags[1]);
 }
 
 bool wf_is_mark(uint32_t c) {
@@ -187,21 +180,14 @@ static bool normalize_nmt(wf_text_step *s, wf_aligned *a, wf_piece *p) {
 
 /* ---- normal forms ---------------------------------------------------------------------------- */
 
-static bool normalize_nfc(wf_text_step *s, wf_aligned *a, wf_piece *p) {
-    (void)s;
-    return wf_piece_normal(a, p, false, true);
+static bool read_form(wf_text_step *s, const wf_step_source *from) {
+    s->flags[COMPATIBLE] = strchr(from->type, 'K') != NULL;
+    s->flags[COMPOSES] = strchr(from->type, 'C') != NULL;
+    return true;
 }
-static bool normalize_nfd(wf_text_step *s, wf_aligned *a, wf_piece *p) {
-    (void)s;
-    return wf_piece_normal(a, p, false, false);
-}
-static bool normalize_nfkc(wf_text_step *s, wf_aligned *a, wf_piece *p) {
-    (void)s;
-    return wf_piece_normal(a, p, true, true);
-}
-static bool normalize_nfkd(wf_text_step *s, wf_aligned *a, wf_piece *p) {
-    (void)s;
-    return wf_piece_normal(a, p, true, false);
+
+static bool normalize_form(wf_text_step *s, wf_aligned *a, wf_piece *p) {
+    return wf_piece_normal(a, p, s->flags[COMPATIBLE], s->flags[COMPOSES]);
 }
 
 /* ---- Replace, Prepend, ByteLevel ------------------------------------------------------------- */
@@ -233,10 +219,10 @@ const wf_step_kind wf_normalizer_kinds[] = {
     { "BertNormalizer", "clean_text", .read = read_bert, .normalize = normalize_bert },
     { "Strip", "strip_left", .read = read_strip, .normalize = normalize_strip },
     { "StripAccents", NULL, .normalize = normalize_marks },
-    { "NFC", NULL, .normalize = normalize_nfc },
-    { "NFD", NULL, .normalize = normalize_nfd },
-    { "NFKC", NULL, .normalize = normalize_nfkc },
-    { "NFKD", NULL, .normalize = normalize_nfkd },
+    { "NFC", NULL, .read = read_form, .normalize = normalize_form },
+    { "NFD", NULL, .read = read_form, .normalize = normalize_form },
+    { "NFKC", NULL, .read = read_form, .normalize = normalize_form },
+    { "NFKD", NULL, .read = read_form, .normalize = normalize_form },
     { "Lowercase", NULL, .normalize = normalize_lower },
     { "Nmt", NULL, .normalize = normalize_nmt },
     { "Precompiled", "precompiled_charsmap", .read = wf_charsmap_read,
@@ -244,5 +230,5 @@ const wf_step_kind wf_normalizer_kinds[] = {
     { "Replace", "pattern", .read = read_replace, .normalize = normalize_replace },
     { "Prepend", "prepend", .read = read_prepend, .normalize = normalize_prepend },
     { "ByteLevel", NULL, .normalize = normalize_bytes },
-    { NULL, NULL, NULL, NULL, NULL, NULL },
+    { NULL, NULL, NULL, .cut = NULL },
 };

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 /* MOST_PADDING: the most tokens to which a text can be padded. */
-enum { MOST_PADDING = 1 << 24, MOST_PROCESSORS = 64, MOST_OPEN = 64 };
+enum { MOST_PADDING = 1 << 24, MOST_PROCESSORS = 64 };
 
 /* ---- templates ------------------------------------------------------------------------------- */
 
@@ -125,11 +125,8 @@ static const struct {
 };
 
 static bool read_one(wf_post *p, const json_tree *t, size_t value, char *message) {
-    size_t type = wf_tree_find(t, value, "type");
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-        if (type ? !wf_tree_is(t, type, kinds[i].type)
-                 : !kinds[i].mark || !wf_tree_find(t, value, kinds[i].mark))
-            continue;
+        if (!wf_step_is(t, value, kinds[i].type, kinds[i].mark)) continue;
         if (p->n == MOST_PROCESSORS) return fail(message, "more than 64 post-processors");
         if (!wf_grow(&p->at, &p->capacity, p->n + 1, sizeof *p->at))
             return fail(message, "out of memory");
@@ -139,9 +136,7 @@ static bool read_one(wf_post *p, const json_tree *t, size_t value, char *message
         p->trims = p->trims || k->trim;
         return ok;
     }
-    wf_span name = type ? wf_tree_text(t, type) : (wf_span){ "without a type", 14 };
-    return fail(message, "the post-processor '%.*s' is not known here",
-                (int)(name.bytes < 60 ? name.bytes : 60), name.text);
+    return wf_step_unknown(t, value, "post-processor", message);
 }
 
 /* Refuses a template after another one. The first leaves a part of the tokens for each part of the
@@ -158,26 +153,13 @@ static bool fits(const wf_post *p, char *message) {
 }
 
 static bool read_processors(wf_post *p, const json_tree *t, size_t value, char *message) {
-    struct {
-        size_t list, at;
-    } open[MOST_OPEN];
-    int n = 0;
-    if (!value || wf_tree_kind(t, value) == JSON_NULL) return true;
-    for (size_t at = value; at;) {
+    wf_steps_walk walk = { .tree = t };
+    for (size_t at = value; at; at = wf_steps_next(&walk)) {
         size_t parts = wf_tree_find(t, at, "processors");
         if (wf_tree_kind(t, at) != JSON_OBJECT)
             return fail(message, "a post-processor is no object");
         if (!parts && !read_one(p, t, at, message)) return false;
-        if (parts) {
-            open[n].list = parts;
-            open[n++].at = 0;
-        }
-        for (at = 0; n && !at;) {
-            size_t in = open[n - 1].list, last = open[n - 1].at;
-            at = last ? wf_tree_next(t, in, last) : wf_tree_first(t, in);
-            open[n - 1].at = at;
-            if (!at) n--;
-        }
+        if (parts) wf_steps_into(&walk, parts);
     }
     return fits(p, message);
 }
@@ -190,7 +172,7 @@ static bool read_truncation(wf_post *p, const json_tree *t, size_t value, char *
     static const char *const strategies[] = { "LongestFirst", "OnlyFirst", "OnlySecond", NULL };
     wf_step_source from = { t, value, "truncation", message };
     int direction = 0;
-    if (!value || wf_tree_kind(t, value) == JSON_NULL) return true;
+    if (!value) return true;
     p->truncates = true;
     if (wf_tree_find(t, value, "direction") &&
         !wf_step_choice(&from, "direction", directions, &direction))
@@ -219,15 +201,14 @@ static bool read_strategy(wf_post *p, const wf_step_source *from) {
 
 static bool read_padding(wf_post *p, const json_tree *t, size_t value, char *message) {
     wf_step_source from = { t, value, "padding", message };
-    size_t multiple = value ? wf_tree_find(t, value, "pad_to_multiple_of") : 0;
     int direction;
-    if (!value || wf_tree_kind(t, value) == JSON_NULL) return true;
+    if (!value) return true;
     p->pads = true;
     if (!wf_step_choice(&from, "direction", directions, &direction) || !read_strategy(p, &from) ||
         !read_id(&from, "pad_id", &p->pad_id) || !read_id(&from, "pad_type_id", &p->pad_type))
         return false;
     p->pad_left = direction == 1;
-    if (multiple && wf_tree_kind(t, multiple) != JSON_NULL &&
+    if (wf_tree_given(t, value, "pad_to_multiple_of") &&
         !wf_step_size(&from, "pad_to_multiple_of", 0, &p->pad_multiple))
         return false;
     return (p->pad_to <= MOST_PADDING && p->pad_multiple <= MOST_PADDING) ||
@@ -235,7 +216,7 @@ static bool read_padding(wf_post *p, const json_tree *t, size_t value, char *mes
 }
 
 bool wf_post_read(wf_post *p, const json_tree *t, char *message) {
-    return read_processors(p, t, wf_tree_find(t, 0, "post_processor"), message) &&
-           read_truncation(p, t, wf_tree_find(t, 0, "truncation"), message) &&
-           read_padding(p, t, wf_tree_find(t, 0, "padding"), message);
+    return read_processors(p, t, wf_tree_given(t, 0, "post_processor"), message) &&
+           read_truncation(p, t, wf_tree_given(t, 0, "truncation"), message) &&
+           read_padding(p, t, wf_tree_given(t, 0, "padding"), message);
 }

@@ -85,6 +85,15 @@ static bool each(wf_text_step *s, wf_aligned *a,
     return true;
 }
 
+bool wf_cut_pieces(const wf_text_steps *s, wf_aligned *a) {
+    for (size_t i = 0; i < s->n; i++) {
+        const wf_step_kind *kind = s->at[i].kind;
+        if (!each(&s->at[i], a, kind->cut)) return false;
+        if (kind->cut_parts && !each(&s->at[i], a, kind->cut_parts)) return false;
+    }
+    return true;
+}
+
 /* ---- characters ------------------------------------------------------------------------------ */
 
 static bool space(const void *with, uint32_t c) {
@@ -123,21 +132,6 @@ static bool cut_delimiter(wf_text_step *s, wf_aligned *a, wf_piece p) {
     return cut_characters(a, &p, REMOVED, same, &s->code);
 }
 
-static bool apply_spaces(wf_text_step *s, wf_aligned *a) {
-    return each(s, a, cut_spaces);
-}
-static bool apply_punctuation(wf_text_step *s, wf_aligned *a) {
-    return each(s, a, cut_punctuation);
-}
-static bool apply_digits(wf_text_step *s, wf_aligned *a) {
-    return each(s, a, cut_digits);
-}
-static bool apply_delimiter(wf_text_step *s, wf_aligned *a) {
-    return each(s, a, cut_delimiter);
-}
-static bool apply_bert(wf_text_step *s, wf_aligned *a) {
-    return each(s, a, cut_spaces) && each(s, a, cut_punctuation);
-}
 
 static const char *const behaviors[] = { "Removed",        "Isolated",   "MergedWithPrevious",
                                          "MergedWithNext", "Contiguous", NULL };
@@ -163,9 +157,6 @@ static bool read_delimiter(wf_text_step *s, const wf_step_source *from) {
 
 static bool cut_split(wf_text_step *s, wf_aligned *a, wf_piece p) {
     return cut_expression(s, a, &p, s->flags[INVERT]);
-}
-static bool apply_split(wf_text_step *s, wf_aligned *a) {
-    return each(s, a, cut_split);
 }
 static bool read_split(wf_text_step *s, const wf_step_source *from) {
     return wf_step_choice(from, "behavior", behaviors, &s->choice) &&
@@ -199,9 +190,6 @@ static bool cut_words(wf_text_step *s, wf_aligned *a, wf_piece p) {
     }
     return last == KIND_SPACE || wf_piece_keep(a, wf_piece_cut(a, &p, begin, text.bytes));
 }
-static bool apply_words(wf_text_step *s, wf_aligned *a) {
-    return each(s, a, cut_words);
-}
 
 /* ---- ByteLevel ------------------------------------------------------------------------------- */
 
@@ -224,13 +212,9 @@ static bool cut_bytes(wf_text_step *s, wf_aligned *a, wf_piece p) {
     return s->flags[USE_REGEX] ? cut_expression(s, a, &p, false) : wf_piece_keep(a, p);
 }
 
-static bool apply_bytes(wf_text_step *s, wf_aligned *a) {
-    if (!each(s, a, cut_bytes)) return false;
-    for (size_t i = 0; i < a->pieces.n; i++) {
-        wf_piece *p = &a->pieces.at[i];
-        if (p->id < 0 && !wf_piece_to_bytes(a, p)) return false;
-    }
-    return true;
+static bool spell_bytes(wf_text_step *s, wf_aligned *a, wf_piece p) {
+    (void)s;
+    return wf_piece_to_bytes(a, &p) && wf_piece_keep(a, p);
 }
 
 /* ---- Metaspace ------------------------------------------------------------------------------- */
@@ -269,9 +253,6 @@ static bool cut_metaspace(wf_text_step *s, wf_aligned *a, wf_piece p) {
     return s->flags[SPLIT_SPACES] ? cut_characters(a, &p, MERGED_WITH_NEXT, same, &s->code)
                                   : wf_piece_keep(a, p);
 }
-static bool apply_metaspace(wf_text_step *s, wf_aligned *a) {
-    return each(s, a, cut_metaspace);
-}
 
 /* ---- FixedLength ----------------------------------------------------------------------------- */
 
@@ -294,9 +275,6 @@ static bool cut_length(wf_text_step *s, wf_aligned *a, wf_piece p) {
     }
     return true;
 }
-static bool apply_length(wf_text_step *s, wf_aligned *a) {
-    return each(s, a, cut_length);
-}
 
 /* ---- UnicodeScripts -------------------------------------------------------------------------- */
 
@@ -318,23 +296,21 @@ static bool cut_scripts(wf_text_step *s, wf_aligned *a, wf_piece p) {
     }
     return !last || wf_piece_keep(a, wf_piece_cut(a, &p, begin, text.bytes));
 }
-static bool apply_scripts(wf_text_step *s, wf_aligned *a) {
-    return each(s, a, cut_scripts);
-}
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
 const wf_step_kind wf_pre_tokenizer_kinds[] = {
-    { "BertPreTokenizer", NULL, .read = read_bert, .cut = apply_bert },
-    { "ByteLevel", "trim_offsets", .read = read_bytes, .cut = apply_bytes },
-    { "Metaspace", "replacement", .read = read_metaspace, .cut = apply_metaspace },
-    { "Whitespace", NULL, .cut = apply_words },
-    { "WhitespaceSplit", NULL, .cut = apply_spaces },
-    { "Punctuation", NULL, .read = read_punctuation, .cut = apply_punctuation },
-    { "Digits", "individual_digits", .read = read_digits, .cut = apply_digits },
-    { "Split", "pattern", .read = read_split, .cut = apply_split },
-    { "CharDelimiterSplit", "delimiter", .read = read_delimiter, .cut = apply_delimiter },
-    { "UnicodeScripts", NULL, .cut = apply_scripts },
-    { "FixedLength", "length", .read = read_length, .cut = apply_length },
-    { NULL, NULL, NULL, NULL, NULL, NULL },
+    { "BertPreTokenizer", NULL, .read = read_bert, .cut = cut_spaces,
+      .cut_parts = cut_punctuation },
+    { "ByteLevel", "trim_offsets", .read = read_bytes, .cut = cut_bytes, .cut_parts = spell_bytes },
+    { "Metaspace", "replacement", .read = read_metaspace, .cut = cut_metaspace },
+    { "Whitespace", NULL, .cut = cut_words },
+    { "WhitespaceSplit", NULL, .cut = cut_spaces },
+    { "Punctuation", NULL, .read = read_punctuation, .cut = cut_punctuation },
+    { "Digits", "individual_digits", .read = read_digits, .cut = cut_digits },
+    { "Split", "pattern", .read = read_split, .cut = cut_split },
+    { "CharDelimiterSplit", "delimiter", .read = read_delimiter, .cut = cut_delimiter },
+    { "UnicodeScripts", NULL, .cut = cut_scripts },
+    { "FixedLength", "length", .read = read_length, .cut = cut_length },
+    { NULL, NULL, NULL, .cut = NULL },
 };

@@ -46,9 +46,8 @@ bool wf_step_flag(const wf_step_source *from, const char *key, bool *out) {
 }
 
 bool wf_step_flag_or(const wf_step_source *from, const char *key, bool *out) {
-    size_t value = wf_tree_find(from->tree, from->at, key);
-    if (!value || wf_tree_kind(from->tree, value) == JSON_NULL) return true;
-    return read_flag(from, key, value, out);
+    size_t value = wf_tree_given(from->tree, from->at, key);
+    return !value || read_flag(from, key, value, out);
 }
 
 bool wf_step_size(const wf_step_source *from, const char *key, int64_t least, int64_t *out) {
@@ -85,23 +84,36 @@ bool wf_step_pattern(const wf_step_source *from, wf_text_step *s) {
 
 /* ---- steps ----------------------------------------------------------------------------------- */
 
-static const wf_step_kind *find_kind(const wf_step_kind *kinds, const json_tree *t, size_t value) {
-    size_t type = wf_tree_find(t, value, "type");
-    for (; kinds->type; kinds++)
-        if (type ? wf_tree_is(t, type, kinds->type)
-                 : kinds->mark && wf_tree_find(t, value, kinds->mark))
-            return kinds;
-    return NULL;
+bool wf_step_is(const json_tree *t, size_t object, const char *type, const char *mark) {
+    size_t given = wf_tree_find(t, object, "type");
+    return given ? wf_tree_is(t, given, type) : mark && wf_tree_find(t, object, mark);
 }
 
-static bool read_one(wf_text_steps *s, const wf_step_kind *kinds, const char *what,
+bool wf_step_unknown(const json_tree *t, size_t object, const char *what, char *message) {
+    size_t type = wf_tree_find(t, object, "type");
+    wf_span name = type ? wf_tree_text(t, type) : (wf_span){ "without a type", 14 };
+    return fail(message, "the %s '%.*s' is not known here", what,
+                (int)(name.bytes < 60 ? name.bytes : 60), name.text);
+}
+
+void wf_steps_into(wf_steps_walk *w, size_t list) {
+    w->open[w->n].list = list;
+    w->open[w->n++].at = 0;
+}
+
+size_t wf_steps_next(wf_steps_walk *w) {
+    for (; w->n; w->n--) {
+        size_t list = w->open[w->n - 1].list, *at = &w->open[w->n - 1].at;
+        *at = *at ? wf_tree_next(w->tree, list, *at) : wf_tree_first(w->tree, list);
+        if (*at) return *at;
+    }
+    return 0;
+}
+
+static bool read_one(wf_text_steps *s, const wf_step_kind *kind, const char *what,
                      const json_tree *tree, size_t value, char *message) {
-    size_t type = wf_tree_find(tree, value, "type");
-    const wf_step_kind *kind = find_kind(kinds, tree, value);
-    wf_span name = type ? wf_tree_text(tree, type) : (wf_span){ "without a type", 14 };
-    if (!kind)
-        return fail(message, "the %s '%.*s' is not known here", what,
-                    (int)(name.bytes < 60 ? name.bytes : 60), name.text);
+    while (kind->type && !wf_step_is(tree, value, kind->type, kind->mark)) kind++;
+    if (!kind->type) return wf_step_unknown(tree, value, what, message);
     if (s->n == s->capacity && !wf_grow(&s->at, &s->capacity, s->n + 1, sizeof *s->at))
         return fail(message, "out of memory");
     wf_text_step *step = &s->at[s->n++];
@@ -109,35 +121,21 @@ static bool read_one(wf_text_steps *s, const wf_step_kind *kinds, const char *wh
     return !kind->read || kind->read(step, &(wf_step_source){ tree, value, kind->type, message });
 }
 
-/* MOST_OPEN: the most Sequences inside each other, which is the depth of the JSON tree. MOST_STEPS:
- * the most steps in one list: the normalizers, the pre-tokenizers or the decoders. */
-enum { MOST_OPEN = 64, MOST_STEPS = 256 };
+/* The most steps in one list: the normalizers, the pre-tokenizers or the decoders. */
+enum { MOST_STEPS = 256 };
 
 bool wf_steps_read(wf_text_steps *s, const wf_step_kind *kinds, const char *what, const char *list,
                    const json_tree *tree, size_t value, char *message) {
-    struct {
-        size_t list, at;
-    } open[MOST_OPEN];
-    int n = 0;
-    if (!value || wf_tree_kind(tree, value) == JSON_NULL) return true;
-    for (size_t at = value;;) {
-        size_t type = wf_tree_find(tree, at, "type"), parts = wf_tree_find(tree, at, list);
-        bool sequence = parts && (!type || wf_tree_is(tree, type, "Sequence"));
+    wf_steps_walk walk = { .tree = tree };
+    for (size_t at = value; at; at = wf_steps_next(&walk)) {
+        size_t parts = wf_tree_find(tree, at, list);
+        bool sequence = parts && wf_step_is(tree, at, "Sequence", list);
         if (wf_tree_kind(tree, at) != JSON_OBJECT) return fail(message, "a %s is no object", what);
         if (!sequence && !read_one(s, kinds, what, tree, at, message)) return false;
         if (s->n > MOST_STEPS) return fail(message, "more than %d %ss", MOST_STEPS, what);
-        if (sequence) {
-            open[n].list = parts;
-            open[n++].at = 0;
-        }
-        for (at = 0; n && !at;) {
-            size_t in = open[n - 1].list, last = open[n - 1].at;
-            at = last ? wf_tree_next(tree, in, last) : wf_tree_first(tree, in);
-            open[n - 1].at = at;
-            if (!at) n--;
-        }
-        if (!at) return true;
+        if (sequence) wf_steps_into(&walk, parts);
     }
+    return true;
 }
 
 void wf_steps_free(wf_text_steps *s) {

@@ -27,7 +27,13 @@ typedef struct wf_step_kind {
     const char *mark; /* an object without a type is of this kind if it has this field; or NULL */
     bool (*read)(wf_text_step *s, const wf_step_source *from);
     bool (*normalize)(wf_text_step *s, wf_aligned *a, wf_piece *p);
-    bool (*cut)(wf_text_step *s, wf_aligned *a); /* cuts all pieces of a */
+    /* cut: keeps the parts of a piece of text. cut_parts: then does so with each of them; or
+     * NULL */
+    bool (*cut)(wf_text_step *s, wf_aligned *a, wf_piece p);
+    bool (*cut_parts)(wf_text_step *s, wf_aligned *a, wf_piece p);
+    /* A decoder has one of two functions. put: appends what token i becomes. decode: makes the next
+     * list of texts. */
+    bool (*put)(wf_text_step *s, wf_parts *p, wf_span token, size_t i);
     bool (*decode)(wf_text_step *s, wf_parts *p);
 } wf_step_kind;
 
@@ -38,8 +44,9 @@ typedef enum { REMOVED, ISOLATED, MERGED_WITH_PREVIOUS, MERGED_WITH_NEXT, CONTIG
 enum { PREFIX_SPACE, USE_REGEX };
 /* The values of `choice`, and the flag, of the pre-tokenizer Metaspace. */
 enum { SCHEME_FIRST, SCHEME_NEVER, SCHEME_ALWAYS, SPLIT_SPACES = 0 };
-/* The flag of Split, and those of BertNormalizer. */
+/* The flag of Split, those of the normal forms, and those of BertNormalizer. */
 enum { INVERT };
+enum { COMPATIBLE, COMPOSES };
 enum { CLEAN, CHINESE, LOWER, ACCENTS };
 
 /* A step. Each kind of step uses some of the fields. */
@@ -60,25 +67,54 @@ typedef struct wf_text_steps {
     size_t n, capacity;
 } wf_text_steps;
 
-/* Texts one after another, which decoders change. Text i ends at ends[i]. */
+/* Texts one after another. Text i ends at ends[i]. */
 typedef struct wf_texts {
     wf_spm_text text;
     size_t *ends;
     size_t n, capacity;
 } wf_texts;
 
+/* The lists of decoders, which write the next list from the list now, and then swap both. */
 struct wf_parts {
     wf_texts now, next;
     char *message;
 };
 
-/* Reads a step, or the steps of a Sequence, from a value that may be null. `what` names the step in
- * messages: "normalizer"; `list` is the field of a Sequence with its steps. False with message. */
+/* Goes through the objects of a Sequence in order, and of Sequences in it. Begin with zeros and the
+ * tree. */
+enum { WF_MOST_OPEN = 64 }; /* the most Sequences inside each other: the depth of the JSON tree */
+typedef struct wf_steps_walk {
+    const json_tree *tree;
+    struct {
+        size_t list, at;
+    } open[WF_MOST_OPEN];
+    int n;
+} wf_steps_walk;
+
+void wf_steps_into(wf_steps_walk *w, size_t list);
+size_t wf_steps_next(wf_steps_walk *w); /* 0: there are no more */
+
+/* Is an object of this type? If it has no type: does it have the field `mark`, unless that is
+ * NULL? */
+bool wf_step_is(const json_tree *t, size_t object, const char *type, const char *mark);
+/* False, with the message that the object's type is not known. */
+bool wf_step_unknown(const json_tree *t, size_t object, const char *what, char *message);
+
+/* Reads a step, or the steps of a Sequence; value 0 has none. `what` names the step in messages:
+ * "normalizer"; `list` is the field of a Sequence with its steps. False with message. */
 bool wf_steps_read(wf_text_steps *s, const wf_step_kind *kinds, const char *what, const char *list,
                    const json_tree *tree, size_t value, char *message);
 void wf_steps_free(wf_text_steps *s);
 
 extern const wf_step_kind wf_normalizer_kinds[], wf_pre_tokenizer_kinds[], wf_decoder_kinds[];
+
+/* Cut the pieces of a text by all pre-tokenizers. False with message. */
+bool wf_cut_pieces(const wf_text_steps *s, wf_aligned *a);
+/* Change a list of texts by a decoder. False with message. */
+bool wf_decode_texts(wf_text_step *s, wf_parts *p);
+bool wf_texts_put(wf_parts *p, wf_span s); /* appends to the unfinished text */
+bool wf_texts_end(wf_parts *p);            /* finishes it: the next put begins another */
+void wf_texts_swap(wf_parts *p);
 
 /* ---- fields ---------------------------------------------------------------------------------- */
 

@@ -1,7 +1,9 @@
 /* models/text/json/token_decoders.c - the decoders of a tokenizer.json: what tokens' texts become;
  * see text_steps.h. */
+#include <stdlib.h>
+
 #include "core/base/utf8.h"
-#include "token_texts.h"
+#include "text_steps.h"
 
 /* ---- lists of texts -------------------------------------------------------------------------- */
 
@@ -30,10 +32,10 @@ void wf_texts_swap(wf_parts *p) {
     p->next.n = p->next.text.bytes = 0;
 }
 
-static bool each(wf_text_step *s, wf_parts *p,
-                 bool (*change)(wf_text_step *, wf_parts *, wf_span, size_t)) {
+bool wf_decode_texts(wf_text_step *s, wf_parts *p) {
+    if (s->kind->decode) return s->kind->decode(s, p);
     for (size_t i = 0; i < p->now.n; i++)
-        if (!change(s, p, text_at(&p->now, i), i) || !wf_texts_end(p)) return false;
+        if (!s->kind->put(s, p, text_at(&p->now, i), i) || !wf_texts_end(p)) return false;
     wf_texts_swap(p);
     return true;
 }
@@ -197,13 +199,10 @@ static bool put_word_piece(wf_text_step *s, wf_parts *p, wf_span token, size_t i
     bool ok = wf_spm_put(&all, p->next.text.at + begin, p->next.text.bytes - begin);
     p->next.text.bytes = begin;
     ok = ok && put_clean(p, (wf_span){ all.at, all.bytes });
-    wf_texts_release(&all);
+    free(all.at);
     return ok || fail(p->message, "out of memory");
 }
 
-static bool decode_word_piece(wf_text_step *s, wf_parts *p) {
-    return each(s, p, put_word_piece);
-}
 
 static bool read_word_piece(wf_text_step *s, const wf_step_source *from) {
     return wf_step_text(from, "prefix", &s->text) && wf_step_flag(from, "cleanup", &s->flags[0]);
@@ -255,9 +254,6 @@ static bool put_bpe(wf_text_step *s, wf_parts *p, wf_span token, size_t i) {
     bool last = i + 1 == p->now.n;
     return put_replaced(p, token, s->text, (wf_span){ " ", last ? 0 : 1 });
 }
-static bool decode_bpe(wf_text_step *s, wf_parts *p) {
-    return each(s, p, put_bpe);
-}
 
 static bool read_metaspace(wf_text_step *s, const wf_step_source *from) {
     static const char *const schemes[] = { "never", "first", "always", NULL };
@@ -278,9 +274,6 @@ static bool read_metaspace(wf_text_step *s, const wf_step_source *from) {
 static bool put_metaspace(wf_text_step *s, wf_parts *p, wf_span token, size_t i) {
     return put_replaced(p, token, s->text, (wf_span){ " ", i || !s->choice ? 1 : 0 });
 }
-static bool decode_metaspace(wf_text_step *s, wf_parts *p) {
-    return each(s, p, put_metaspace);
-}
 
 static bool read_strip(wf_text_step *s, const wf_step_source *from) {
     return wf_step_code(from, "content", &s->code) && wf_step_text(from, "content", &s->text) &&
@@ -296,9 +289,6 @@ static bool put_strip(wf_text_step *s, wf_parts *p, wf_span t, size_t i) {
     for (int64_t k = 0; k < s->sizes[1]; k++, end -= n)
         if (end < n || memcmp(t.text + end - n, s->text.text, n) != 0) break;
     return begin >= end || wf_texts_put(p, (wf_span){ t.text + begin, end - begin });
-}
-static bool decode_strip(wf_text_step *s, wf_parts *p) {
-    return each(s, p, put_strip);
 }
 
 static bool read_replace(wf_text_step *s, const wf_step_source *from) {
@@ -317,21 +307,18 @@ static bool put_replace(wf_text_step *s, wf_parts *p, wf_span t, size_t i) {
     if (result > A_MATCH) return wf_match_refused(result, p->message);
     return wf_texts_put(p, (wf_span){ t.text + last, t.bytes - last });
 }
-static bool decode_replace(wf_text_step *s, wf_parts *p) {
-    return each(s, p, put_replace);
-}
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
 const wf_step_kind wf_decoder_kinds[] = {
     { "ByteLevel", "trim_offsets", .read = read_bytes, .decode = decode_bytes },
-    { "Metaspace", "replacement", .read = read_metaspace, .decode = decode_metaspace },
-    { "WordPiece", "prefix", .read = read_word_piece, .decode = decode_word_piece },
-    { "BPEDecoder", "suffix", .read = read_bpe, .decode = decode_bpe },
+    { "Metaspace", "replacement", .read = read_metaspace, .put = put_metaspace },
+    { "WordPiece", "prefix", .read = read_word_piece, .put = put_word_piece },
+    { "BPEDecoder", "suffix", .read = read_bpe, .put = put_bpe },
     { "ByteFallback", NULL, .decode = decode_fallback },
     { "Fuse", NULL, .decode = decode_fuse },
-    { "Strip", "start", .read = read_strip, .decode = decode_strip },
-    { "Replace", "pattern", .read = read_replace, .decode = decode_replace },
+    { "Strip", "start", .read = read_strip, .put = put_strip },
+    { "Replace", "pattern", .read = read_replace, .put = put_replace },
     { "CTC", "pad_token", .read = read_ctc, .decode = decode_ctc },
-    { NULL, NULL, NULL, NULL, NULL, NULL },
+    { NULL, NULL, NULL, .cut = NULL },
 };
