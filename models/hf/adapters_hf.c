@@ -76,7 +76,7 @@ typedef struct saving {
     const wf_model *m;
     naming to;
     hf_tensors tensors;
-    hf_text modules; /* JSON array of the adapted modules' names, without its closing bracket */
+    wf_text modules; /* JSON array of the adapted modules' names, without its closing bracket */
     char *message;
 } saving;
 
@@ -99,7 +99,7 @@ static bool add_adapter(saving *s, const char *name, const wf_module *module,
                         const wf_module *part) {
     wf_tensor *a, *b;
     if (!wf_adapter_find(s->m, module->name, &a, &b)) return true;
-    wf_hf_put_as(&s->modules, s->modules.n ? ", " : "[");
+    wf_hf_put_as(&s->modules, s->modules.length ? ", " : "[");
     wf_hf_put_string(&s->modules, name + strlen(FRONT));
     return add(s, name, WF_LORA_A, a, 0, a->shape[0]) &&
            add(s, name, WF_LORA_B, b, part->first - module->first, part->rows);
@@ -136,43 +136,37 @@ static bool add_matrix(saving *s, const wf_tensor *weight) {
     return ok;
 }
 
-static void put_config(hf_text *t, saving *s) {
+static bool write_config(const saving *s, const wf_hf_writer *to) {
     const wf_adapters *o = &s->m->training.adapters;
     static const char *const none[] = { "modules_to_save", "layers_to_transform", "layers_pattern",
                                         "revision" };
-    wf_hf_put_key(t, "peft_type");
-    wf_hf_put_string(t, "LORA");
-    wf_hf_put_key(t, "task_type");
-    wf_hf_put_string(t, s->to.lm ? "CAUSAL_LM" : "SEQ_2_SEQ_LM");
-    wf_hf_put_int(t, "r", o->rank);
-    wf_hf_put_real(t, "lora_alpha", o->alpha != 0 ? o->alpha : (double)o->rank);
-    wf_hf_put_real(t, "lora_dropout", 0);
-    wf_hf_put_key(t, "target_modules");
-    wf_hf_put_text(t, s->modules.text, s->modules.n);
-    wf_hf_put_as(t, "]");
-    wf_hf_put_flag(t, "fan_in_fan_out", s->to.lm && s->to.lm->transposed);
-    wf_hf_put_flag(t, "use_rslora", false);
-    wf_hf_put_flag(t, "use_dora", false);
-    wf_hf_put_flag(t, "inference_mode", true);
-    wf_hf_put_key(t, "bias");
-    wf_hf_put_string(t, "none");
+    wf_text t = { .lacks = s->modules.lacks };
+    wf_hf_put_name(&t, "peft_type", "LORA");
+    wf_hf_put_name(&t, "task_type", s->to.lm ? "CAUSAL_LM" : "SEQ_2_SEQ_LM");
+    wf_hf_put_int(&t, "r", o->rank);
+    wf_hf_put_real(&t, "lora_alpha", o->alpha != 0 ? o->alpha : (double)o->rank);
+    wf_hf_put_real(&t, "lora_dropout", 0);
+    wf_hf_put_key(&t, "target_modules");
+    wf_text_puts(&t, wf_text_of(&s->modules));
+    wf_hf_put_as(&t, "]");
+    wf_hf_put_flag(&t, "fan_in_fan_out", s->to.lm && s->to.lm->transposed);
+    wf_hf_put_flag(&t, "use_rslora", false);
+    wf_hf_put_flag(&t, "use_dora", false);
+    wf_hf_put_flag(&t, "inference_mode", true);
+    wf_hf_put_name(&t, "bias", "none");
     for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
-        wf_hf_put_key(t, none[i]);
-        wf_hf_put_as(t, "null");
+        wf_hf_put_key(&t, none[i]);
+        wf_hf_put_as(&t, "null");
     }
-    wf_hf_put_as(t, "\n}\n");
+    return wf_hf_put_object(&t, CONFIG, to, s->message);
 }
 
 static bool write_folder(saving *s, const char *folder, const wf_hf_writer *to) {
     static const char *const names[] = { WEIGHTS, CONFIG };
     char path[HF_PATH];
-    hf_text t = { 0 };
     if (!wf_hf_path(path, folder, WEIGHTS)) return fail(s->message, "the path is too long");
     if (to->begin && !to->begin(to->user, names, 2, s->message)) return false;
-    if (!wf_hf_save_tensors(&s->tensors, path, s->message)) return false;
-    put_config(&t, s);
-    t.failed |= s->modules.failed;
-    return wf_hf_put_file(&t, CONFIG, to->put, to->user, s->message);
+    return wf_hf_save_tensors(&s->tensors, path, s->message) && write_config(s, to);
 }
 
 bool wf_hf_export_adapters(const wf_model *m, const char *folder, const wf_hf_writer *to,
@@ -189,7 +183,7 @@ bool wf_hf_export_adapters(const wf_model *m, const char *folder, const wf_hf_wr
         ok = add_matrix(&s, wf_node(m->graph, id));
     ok = ok && write_folder(&s, folder, to);
     wf_hf_tensors_free(&s.tensors);
-    free(s.modules.text);
+    free(s.modules.at);
     return ok;
 }
 
@@ -251,7 +245,7 @@ static bool read_options(const char *folder, wf_adapters *out, char *message) {
 typedef struct loading {
     const wf_file *f;
     naming from;
-    hf_text targets;
+    wf_text targets;
     int found; /* number of tensors that were loaded; each is one half of an adapter, A or B */
     char *message;
 } loading;
@@ -287,7 +281,7 @@ static bool each_module(loading *l, const wf_model *base, const wf_model *into) 
             peft_name(&l->from, weight, i, name);
             if (!find_entry(l, name, WF_LORA_A)) continue;
             if (!into)
-                wf_hf_put_as(&l->targets, "%s%s", l->targets.n ? "," : "", module->name);
+                wf_hf_put_as(&l->targets, "%s%s", l->targets.length ? "," : "", module->name);
             else if (wf_adapter_find(into, module->name, &a, &b))
                 ok = load_half(l, name, WF_LORA_A, a) && load_half(l, name, WF_LORA_B, b);
         }
@@ -299,11 +293,10 @@ static bool each_module(loading *l, const wf_model *base, const wf_model *into) 
  * message. */
 static wf_model *adapted(loading *l, const wf_model *plain_model, const wf_file *base,
                          wf_adapters *o) {
-    wf_hf_put_text(&l->targets, "", 1);
-    if (l->targets.failed) return fail(l->message, "out of memory"), NULL;
-    if (!*l->targets.text)
+    if (l->targets.lacks) return fail(l->message, "out of memory"), NULL;
+    if (!l->targets.length)
         return fail(l->message, WEIGHTS ": it has no adapter of a matrix of this model"), NULL;
-    o->targets = l->targets.text;
+    o->targets = l->targets.at;
     const wf_training_config training = { .adapters = *o };
     wf_model *m = wf_model_record(base, &training, WF_F32, 0, l->message);
     bool ok = m && (wf_ok(m->graph) || fail(l->message, "%s", wf_error(m->graph)));
@@ -330,6 +323,6 @@ wf_model *wf_hf_import_adapters(const char *folder, const wf_file *base, char *m
     if (ok && find_family(plain_model, &l.from, l.message) && each_module(&l, plain_model, NULL))
         m = adapted(&l, plain_model, base, &o);
     wf_file_free(f), wf_model_free(plain_model);
-    free(l.targets.text);
+    free(l.targets.at);
     return m;
 }

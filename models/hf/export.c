@@ -59,51 +59,30 @@ static bool describe(const wf_hf *hf, const hf_family **family, hf_config *c, ch
 
 /* ---- config.json ----------------------------------------------------------------------------- */
 
-static void put_key(hf_text *t, const hf_key *row, const hf_config *c) {
-    const void *at = (const char *)c + row->offset;
-    if (row->type == HF_FEED_FORWARD) {
-        char form[32] = "";
-        wf_hf_t5_feed_forward_name(c->c.gated, c->c.activation, form);
-        wf_hf_put_key(t, row->name);
-        wf_hf_put_string(t, form);
-    } else if (row->type == HF_REAL) {
-        wf_hf_put_real(t, row->name, *(const double *)at);
-    } else if (row->type == HF_FLAG) {
-        wf_hf_put_flag(t, row->name, *(const bool *)at);
-    } else if (row->type == HF_ACTIVATION) {
-        wf_hf_put_key(t, row->name);
-        wf_hf_put_string(t, wf_hf_activation_name(*(const wf_activation *)at));
-    } else
-        wf_hf_put_int(t, row->name, *(const int64_t *)at);
-}
-
 static bool only_of_two(const char *name) {
     return strcmp(name, "decoder_vocab_size") == 0 ||
            strcmp(name, "share_encoder_decoder_embeddings") == 0;
 }
 
-static bool write_config(const hf_family *family, const hf_config *c, wf_hf_put put_file,
-                         void *user, char *message) {
-    hf_text t = { 0 };
-    wf_hf_put_key(&t, "architectures");
-    wf_hf_put_as(&t, "[\"%s\"]", family->architecture);
-    wf_hf_put_key(&t, "model_type");
-    wf_hf_put_as(&t, "\"%s\"", family->name);
+static bool write_config(const hf_family *family, const hf_config *c, const wf_hf_writer *to,
+                         char *message) {
+    wf_text t = { 0 };
+    wf_hf_put_type(&t, family->architecture, family->name);
     wf_hf_put_flag(&t, "is_encoder_decoder", true);
-    wf_hf_put_key(&t, "dtype");
-    wf_hf_put_as(&t, "\"float32\"");
+    wf_hf_put_name(&t, "dtype", "float32");
     for (const hf_key *row = family->keys; row->name; row++)
-        if (family->may_separate || !only_of_two(row->name)) put_key(&t, row, c);
-    wf_hf_put_as(&t, "\n}\n");
-    return wf_hf_put_file(&t, "config.json", put_file, user, message);
+        if (family->may_separate || !only_of_two(row->name)) wf_hf_put_row(&t, row, c, NULL);
+    return wf_hf_put_object(&t, "config.json", to, message);
 }
 
 /* ---- generation_config.json ------------------------------------------------------------------ */
 
-static void put_ids(hf_text *t, const char *name, const int32_t *ids, int n) {
+/* Writes a list of ids; nested: each is a list of its own. */
+static void put_ids(wf_text *t, const char *name, bool nested, const int32_t *ids, int n) {
     wf_hf_put_key(t, name);
-    for (int i = 0; i < n; i++) wf_hf_put_as(t, "%s[%d]", i ? ", " : "[", (int)ids[i]);
-    wf_hf_put_as(t, "]");
+    for (int i = 0; i < n; i++)
+        wf_hf_put_as(t, nested ? "%s[%d]" : "%s%d", i ? ", " : "[", (int)ids[i]);
+    wf_text_puts(t, "]");
 }
 
 /* transformers divides scores by a power of the length n. The penalty of 'gnmt', ((5 + n) /
@@ -149,23 +128,22 @@ static int64_t longest(const hf_config *c, const wf_decode_options *d) {
 }
 
 /* Writes the settings of beam search. transformers warns if another search has them. */
-static void put_beam(hf_text *t, const wf_decode_options *d) {
+static void put_beam(wf_text *t, const wf_decode_options *d) {
     wf_hf_put_real(t, "length_penalty", length_penalty(d));
     if (d->stop == WF_STOP_LONGEST) {
-        wf_hf_put_key(t, "early_stopping");
-        wf_hf_put_as(t, "\"never\"");
+        wf_hf_put_name(t, "early_stopping", "never");
     } else
         wf_hf_put_flag(t, "early_stopping", d->stop != WF_STOP_PRESENT);
 }
 
-static void put_sample(hf_text *t, const wf_decode_options *d) {
+static void put_sample(wf_text *t, const wf_decode_options *d) {
     wf_hf_put_flag(t, "do_sample", true);
     wf_hf_put_int(t, "top_k", d->top_k);
     wf_hf_put_real(t, "top_p", d->top_p);
     wf_hf_put_real(t, "temperature", d->temperature);
 }
 
-static void put_rules(hf_text *t, const wf_generation *g) {
+static void put_rules(wf_text *t, const wf_generation *g) {
     const wf_decode_options *d = &g->options;
     if (d->no_repeat_ngram) wf_hf_put_int(t, "no_repeat_ngram_size", d->no_repeat_ngram);
     if (d->repetition_penalty != 1) wf_hf_put_real(t, "repetition_penalty", d->repetition_penalty);
@@ -174,20 +152,17 @@ static void put_rules(hf_text *t, const wf_generation *g) {
         wf_hf_put_key(t, "exponential_decay_length_penalty");
         wf_hf_put_as(t, "[%lld, %s]", (long long)d->decay_start, wf_hf_real_text(d->decay, text));
     }
-    if (!g->n_begin_banned) return;
-    wf_hf_put_key(t, "begin_suppress_tokens");
-    for (int i = 0; i < g->n_begin_banned; i++)
-        wf_hf_put_as(t, "%s%d", i ? ", " : "[", (int)g->begin_banned[i]);
-    wf_hf_put_as(t, "]");
+    if (g->n_begin_banned)
+        put_ids(t, "begin_suppress_tokens", false, g->begin_banned, g->n_begin_banned);
 }
 
 /* Writes back imported settings that weft does not support. */
-static bool put_not_done(hf_text *t, const wf_generation *g, char *message) {
+static bool put_not_done(wf_text *t, const wf_generation *g, char *message) {
     hf_object o;
     bool ok = wf_hf_not_done(&o, g, message);
     for (int i = 0; ok && i < o.n; i++) {
         wf_hf_put_key(t, o.values[i].key);
-        wf_hf_put_text(t, o.values[i].text, o.values[i].bytes);
+        wf_text_add(t, o.values[i].text, o.values[i].bytes);
     }
     wf_hf_object_free(&o);
     return ok;
@@ -195,7 +170,7 @@ static bool put_not_done(hf_text *t, const wf_generation *g, char *message) {
 
 /* Writes special ids, the size of the beam and limits of lengths. In a language model the lengths
  * do not include the prompt. */
-static void put_lengths(hf_text *t, const hf_config *c, const wf_generation *g) {
+static void put_lengths(wf_text *t, const hf_config *c, const wf_generation *g) {
     const wf_decode_options *d = &g->options;
     if (c->decoder_only) {
         wf_hf_put_int(t, "bos_token_id", c->start);
@@ -216,9 +191,9 @@ static void put_lengths(hf_text *t, const hf_config *c, const wf_generation *g) 
 }
 
 bool wf_hf_write_search(const hf_config *c, const wf_generation *g, int n_shut_out,
-                        wf_hf_put put_file, void *user, char *message) {
+                        const wf_hf_writer *to, char *message) {
     const wf_decode_options *d = &g->options;
-    hf_text t = { 0 };
+    wf_text t = { 0 };
     put_lengths(&t, c, g);
     if (d->sample)
         put_sample(&t, d);
@@ -227,14 +202,13 @@ bool wf_hf_write_search(const hf_config *c, const wf_generation *g, int n_shut_o
     put_rules(&t, g);
     if (d->at_limit != WF_LIMIT_NO_END) wf_hf_put_int(&t, "forced_eos_token_id", c->end);
     if (g->n_forced) wf_hf_put_int(&t, "forced_bos_token_id", g->forced[0]);
-    if (g->n_banned) put_ids(&t, "bad_words_ids", g->banned, g->n_banned);
+    if (g->n_banned) put_ids(&t, "bad_words_ids", true, g->banned, g->n_banned);
     if (n_shut_out || d->renormalize) wf_hf_put_flag(&t, "renormalize_logits", true);
     if (!put_not_done(&t, g, message)) {
-        free(t.text);
+        free(t.at);
         return false;
     }
-    wf_hf_put_as(&t, "\n}\n");
-    return wf_hf_put_file(&t, "generation_config.json", put_file, user, message);
+    return wf_hf_put_object(&t, "generation_config.json", to, message);
 }
 
 /* ---- the folder ------------------------------------------------------------------------------ */
@@ -291,7 +265,7 @@ static void gathered_free(gathered *g) {
 
 static bool put_all(const gathered *g, const wf_hf_writer *to, char *message) {
     for (int i = 1; i < g->n; i++)
-        if (!to->put(to->user, g->names[i], g->bytes[i], g->size[i], message)) return false;
+        if (!wf_hf_put_bytes(to, g->names[i], g->bytes[i], g->size[i], message)) return false;
     return true;
 }
 
@@ -299,11 +273,12 @@ static bool put_all(const gathered *g, const wf_hf_writer *to, char *message) {
  * which have families of another type. */
 static bool make_files(wf_hf *hf, const hf_family *family, const hf_config *c, int n_shut_out,
                        gathered *files, char *message) {
-    if (wf_encoder_of(hf->model)) return wf_hf_bert_write(hf, gather, files, message);
-    if (!family) return wf_hf_lm_write(hf, gather, files, message);
-    return wf_hf_write_tokenizers(hf, family, c, gather, files, message) &&
-           wf_hf_write_search(c, &hf->generation, n_shut_out, gather, files, message) &&
-           write_config(family, c, gather, files, message);
+    const wf_hf_writer to = { .put = gather, .user = files };
+    if (wf_encoder_of(hf->model)) return wf_hf_bert_write(hf, &to, message);
+    if (!family) return wf_hf_lm_write(hf, &to, message);
+    return wf_hf_write_tokenizers(hf, family, c, &to, message) &&
+           wf_hf_write_search(c, &hf->generation, n_shut_out, &to, message) &&
+           write_config(family, c, &to, message);
 }
 
 static bool save_weights(const wf_hf *hf, const hf_family *family, int n_shut_out, const char *path,

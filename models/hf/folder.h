@@ -2,6 +2,7 @@
 #ifndef WEFT_MODELS_HF_FOLDER_H
 #define WEFT_MODELS_HF_FOLDER_H
 
+#include "core/emit/c_text.h"
 #include "core/file_internal.h"
 #include "family.h"
 #include "models/hf.h"
@@ -18,10 +19,11 @@ typedef struct hf_search {
     bool renormalize;
 } hf_search;
 
-/* Receives the bytes of one file of an exported folder, and writes or keeps them. False with
- * message. */
-typedef bool (*wf_hf_put)(void *user, const char *name, const void *bytes, size_t size,
-                          char *message);
+/* Passes the bytes of one file of an exported folder to the writer. False with message. */
+static inline bool wf_hf_put_bytes(const wf_hf_writer *to, const char *name, const void *bytes,
+                                   size_t size, char *message) {
+    return to->put(to->user, name, bytes, size, message);
+}
 
 /* ---- hf_config.c: config.json ---------------------------------------------------------------- */
 
@@ -54,7 +56,7 @@ bool wf_hf_is_lm(const hf_object *config);
 const char *wf_hf_lm_family_names(void);
 /* wf_hf_lm_write makes the files other than the weights, and wf_hf_lm_save_weights writes the
  * weights. False with message: no family has such a model, or a file cannot be written. */
-bool wf_hf_lm_write(wf_hf *hf, wf_hf_put put, void *user, char *message);
+bool wf_hf_lm_write(wf_hf *hf, const wf_hf_writer *to, char *message);
 bool wf_hf_lm_save_weights(const wf_model *m, const char *path, char *message);
 bool wf_hf_import_lm(const char *folder, const hf_object *config, wf_hf *out, char *message);
 
@@ -65,7 +67,7 @@ bool wf_hf_import_lm(const char *folder, const hf_object *config, wf_hf *out, ch
 bool wf_hf_is_encoder(const hf_object *config);
 const char *wf_hf_bert_family_names(void);
 bool wf_hf_import_encoder(const char *folder, const hf_object *config, wf_hf *out, char *message);
-bool wf_hf_bert_write(wf_hf *hf, wf_hf_put put, void *user, char *message);
+bool wf_hf_bert_write(wf_hf *hf, const wf_hf_writer *to, char *message);
 bool wf_hf_bert_save_weights(const wf_model *m, const char *path, char *message);
 
 /* ---- import.c -------------------------------------------------------------------------------- */
@@ -122,7 +124,7 @@ bool wf_hf_save_weights(const wf_model *m, const hf_family *family, const int32_
 /* ---- export.c: the files of a folder are made first, and then written ------------------------ */
 
 bool wf_hf_write_search(const hf_config *c, const wf_generation *g, int n_shut_out,
-                        wf_hf_put put_file, void *user, char *message);
+                        const wf_hf_writer *to, char *message);
 /* The name in transformers; NULL: it has no such activation. */
 const char *wf_hf_activation_name(wf_activation activation);
 
@@ -131,45 +133,40 @@ const char *wf_hf_activation_name(wf_activation activation);
 
 bool wf_hf_read_tokenizers(const char *folder, const hf_family *family, const hf_config *c,
                            wf_hf *out, char *message);
-bool wf_hf_write_tokenizers(wf_hf *hf, const hf_family *family, const hf_config *c, wf_hf_put put,
-                            void *user, char *message);
+bool wf_hf_write_tokenizers(wf_hf *hf, const hf_family *family, const hf_config *c,
+                            const wf_hf_writer *to, char *message);
 
 bool wf_hf_read_multilingual(const char *folder, const hf_family *family, const hf_config *c,
                              wf_hf *out, char *message);
-bool wf_hf_write_multilingual(wf_hf *hf, const hf_family *family, const hf_config *c, wf_hf_put put,
-                              void *user, char *message);
+bool wf_hf_write_multilingual(wf_hf *hf, const hf_family *family, const hf_config *c,
+                              const wf_hf_writer *to, char *message);
 bool wf_hf_read_t5_tokenizer(const char *folder, const hf_config *c, wf_hf *out, char *message);
-bool wf_hf_write_t5_tokenizer(wf_hf *hf, const hf_config *c, wf_hf_put put, void *user,
-                              char *message);
+bool wf_hf_write_t5_tokenizer(wf_hf *hf, const hf_config *c, const wf_hf_writer *to, char *message);
 bool wf_hf_read_byte_level(const char *folder, const hf_config *c, wf_hf *out, char *message);
-bool wf_hf_write_byte_level(wf_hf *hf, const hf_config *c, wf_hf_put put, void *user,
-                            char *message);
+bool wf_hf_write_byte_level(wf_hf *hf, const hf_config *c, const wf_hf_writer *to, char *message);
 
-/* ---- hf_text.c: texts that grow -------------------------------------------------------------- */
+/* ---- hf_text.c: texts of JSON ---------------------------------------------------------------- */
 
-typedef struct hf_text {
-    char *text; /* to be freed */
-    size_t n, room;
-    bool failed; /* out of memory */
-} hf_text;
-void wf_hf_put_text(hf_text *t, const char *part, size_t n);
-void wf_hf_put_string(hf_text *t, const char *s);                     /* in quotes */
-void wf_hf_put_token(hf_text *t, const char *key, const char *piece); /* a further pair */
-
+void wf_hf_put_string(wf_text *t, const char *s); /* in quotes */
 /* Appends formatted text, which must have at most 255 bytes. */
-WF_PRINTF(2, 3) void wf_hf_put_as(hf_text *t, const char *format, ...);
+WF_PRINTF(2, 3) void wf_hf_put_as(wf_text *t, const char *format, ...);
 /* Starts a pair of a JSON object: writes a comma (before the first pair a brace) and the key. */
-void wf_hf_put_key(hf_text *t, const char *name);
-void wf_hf_put_int(hf_text *t, const char *name, int64_t value);
-void wf_hf_put_flag(hf_text *t, const char *name, bool value);
-void wf_hf_put_real(hf_text *t, const char *name, double value);
-/* The row's key with its value in c, an hf_lm_config or hf_bert_config. activation: the name of an
- * activation; NULL: its usual one. */
-void wf_hf_put_row(hf_text *t, const hf_key *row, const void *c, const char *activation);
+void wf_hf_put_key(wf_text *t, const char *name);
+void wf_hf_put_name(wf_text *t, const char *name, const char *value); /* a string */
+void wf_hf_put_int(wf_text *t, const char *name, int64_t value);
+void wf_hf_put_flag(wf_text *t, const char *name, bool value);
+void wf_hf_put_real(wf_text *t, const char *name, double value);
+/* The first pairs of config.json: the model's class and type. */
+void wf_hf_put_type(wf_text *t, const char *architecture, const char *type);
+/* The row's key with its value in c, an hf_config, hf_lm_config or hf_bert_config. activation: the
+ * name of an activation; NULL: its usual one. */
+void wf_hf_put_row(wf_text *t, const hf_key *row, const void *c, const char *activation);
 /* A number with the fewest digits that read back as the same number; returns text. */
 const char *wf_hf_real_text(double value, char text[WF_REAL_TEXT]);
-/* Passes the text to put_file as a file with this name, and frees it. */
-bool wf_hf_put_file(hf_text *t, const char *name, wf_hf_put put_file, void *user, char *message);
+/* wf_hf_put_file passes the text to the writer as a file with this name, and frees it.
+ * wf_hf_put_object ends the text's object before. */
+bool wf_hf_put_file(wf_text *t, const char *name, const wf_hf_writer *to, char *message);
+bool wf_hf_put_object(wf_text *t, const char *name, const wf_hf_writer *to, char *message);
 
 /* Adds a sentence to the notes, unless there is no room for it. */
 WF_PRINTF(2, 3) void wf_hf_note(char notes[WF_HF_NOTES], const char *format, ...);
@@ -177,8 +174,8 @@ WF_PRINTF(2, 3) void wf_hf_note(char notes[WF_HF_NOTES], const char *format, ...
 /* ---- tokenizer/pieces.c: parts of tokenizers' files ------------------------------------------ */
 
 /* Writes the first n pieces and their ids as a file with a JSON object, such as vocab.json. */
-bool wf_hf_put_vocabulary(const wf_tokenizer *t, int64_t n, const char *name, wf_hf_put put,
-                          void *user, char *message);
+bool wf_hf_put_vocabulary(const wf_tokenizer *t, int64_t n, const char *name,
+                          const wf_hf_writer *to, char *message);
 bool wf_hf_same_pieces(const wf_tokenizer *a, const wf_tokenizer *b);
 /* Reads an object that maps pieces to ids, which are 0 to n - 1, each once. Returns the pieces by
  * id, in an array to be freed; the texts belong to the object. NULL with message. */

@@ -28,7 +28,7 @@ static size_t value_bytes(const char *text) {
     return n;
 }
 
-static bool put_pair(hf_text *t, const char **at) {
+static bool put_pair(wf_text *t, const char **at) {
     char name[HF_SHOWN];
     size_t n = strcspn(*at, "="), bytes;
     if ((*at)[n] != '=' || n >= sizeof name) return false;
@@ -36,28 +36,28 @@ static bool put_pair(hf_text *t, const char **at) {
     name[n] = '\0';
     *at += n + 1;
     bytes = value_bytes(*at);
-    wf_hf_put_text(t, t->n > 1 ? "," : "", t->n > 1);
+    wf_text_add(t, t->length > 1 ? "," : "", t->length > 1);
     wf_hf_put_string(t, name);
-    wf_hf_put_text(t, ":", 1);
-    wf_hf_put_text(t, *at, bytes);
+    wf_text_puts(t, ":");
+    wf_text_add(t, *at, bytes);
     *at += bytes;
     *at += strncmp(*at, "; ", 2) == 0 ? 2 : 0;
     return true;
 }
 
 bool wf_hf_not_done(hf_object *o, const wf_generation *g, char *message) {
-    hf_text t = { 0 };
+    wf_text t = { 0 };
     const char *at = g->not_done;
     bool ok = true;
     *o = (hf_object){ 0 };
-    wf_hf_put_text(&t, "{", 1);
+    wf_text_puts(&t, "{");
     while (*at && ok) ok = put_pair(&t, &at);
-    wf_hf_put_text(&t, "}", 1);
-    if (t.failed || !ok) {
-        free(t.text);
-        return fail(message, t.failed ? "out of memory" : "generate.not-done: no list of settings");
+    wf_text_puts(&t, "}");
+    if (t.lacks || !ok) {
+        free(t.at);
+        return fail(message, t.lacks ? "out of memory" : "generate.not-done: no list of settings");
     }
-    if (!wf_hf_object_parse(o, "generate.not-done", t.text, t.n, message)) return false;
+    if (!wf_hf_object_parse(o, "generate.not-done", t.at, t.length, message)) return false;
     for (int i = 0; i < o->n; i++)
         if (!wf_hf_may_be_not_done(o->values[i].key, g->options.sample))
             return fail(message, "generate.not-done: '%.60s' is not a setting of this kind",

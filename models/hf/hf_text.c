@@ -1,5 +1,5 @@
-/* models/hf/hf_text.c - texts that grow, which become files of a folder, and the notes of an import
- * or export. */
+/* models/hf/hf_text.c - texts of JSON, which become files of a folder, and the notes of an import or
+ * export. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,59 +10,38 @@
 #include "folder.h"
 #include "models/message.h"
 
-void wf_hf_put_text(hf_text *t, const char *part, size_t n) {
-    if (t->failed || n > SIZE_MAX / 4 - t->n) {
-        t->failed = true;
-        return;
-    }
-    if (t->n + n >= t->room) {
-        size_t room = 2 * (t->n + n) + 256;
-        char *more = realloc(t->text, room);
-        if (!more) {
-            t->failed = true;
-            return;
-        }
-        t->text = more;
-        t->room = room;
-    }
-    memcpy(t->text + t->n, part, n);
-    t->n += n;
-}
-
 static void put_bytes(void *to, const char *bytes, size_t n) {
-    wf_hf_put_text(to, bytes, n);
+    wf_text_add(to, bytes, n);
 }
 
-void wf_hf_put_string(hf_text *t, const char *s) {
+void wf_hf_put_string(wf_text *t, const char *s) {
     wf_json_quote(put_bytes, t, s);
 }
 
-void wf_hf_put_token(hf_text *t, const char *key, const char *piece) {
-    wf_hf_put_text(t, ",\n  ", 4);
-    wf_hf_put_string(t, key);
-    wf_hf_put_text(t, ": ", 2);
-    wf_hf_put_string(t, piece);
-}
-
-void wf_hf_put_as(hf_text *t, const char *format, ...) {
+void wf_hf_put_as(wf_text *t, const char *format, ...) {
     char part[WF_MESSAGE];
     va_list args;
     va_start(args, format);
     int n = vsnprintf(part, sizeof part, format, args);
     va_end(args);
-    wf_hf_put_text(t, part, (size_t)n);
+    wf_text_add(t, part, (size_t)n);
 }
 
-void wf_hf_put_key(hf_text *t, const char *name) {
-    wf_hf_put_as(t, "%s  \"%s\": ", t->n ? ",\n" : "{\n", name);
+void wf_hf_put_key(wf_text *t, const char *name) {
+    wf_hf_put_as(t, "%s  \"%s\": ", t->length ? ",\n" : "{\n", name);
 }
 
-void wf_hf_put_int(hf_text *t, const char *name, int64_t value) {
+void wf_hf_put_name(wf_text *t, const char *name, const char *value) {
+    wf_hf_put_key(t, name);
+    wf_hf_put_string(t, value);
+}
+
+void wf_hf_put_int(wf_text *t, const char *name, int64_t value) {
     wf_hf_put_key(t, name);
     wf_hf_put_as(t, "%lld", (long long)value);
 }
 
-void wf_hf_put_flag(hf_text *t, const char *name, bool value) {
+void wf_hf_put_flag(wf_text *t, const char *name, bool value) {
     wf_hf_put_key(t, name);
     wf_hf_put_as(t, "%s", value ? "true" : "false");
 }
@@ -74,19 +53,29 @@ const char *wf_hf_real_text(double value, char text[WF_REAL_TEXT]) {
     return text;
 }
 
-void wf_hf_put_real(hf_text *t, const char *name, double value) {
+void wf_hf_put_real(wf_text *t, const char *name, double value) {
     char text[WF_REAL_TEXT];
     wf_hf_put_key(t, name);
     wf_hf_put_as(t, "%s", wf_hf_real_text(value, text));
 }
 
-void wf_hf_put_row(hf_text *t, const hf_key *row, const void *c, const char *activation) {
+void wf_hf_put_type(wf_text *t, const char *architecture, const char *type) {
+    wf_hf_put_key(t, "architectures");
+    wf_hf_put_as(t, "[\"%s\"]", architecture);
+    wf_hf_put_name(t, "model_type", type);
+}
+
+void wf_hf_put_row(wf_text *t, const hf_key *row, const void *c, const char *activation) {
     const void *at = (const char *)c + row->offset;
-    if (row->type == HF_ACTIVATION) {
-        wf_hf_put_key(t, row->name);
-        wf_hf_put_string(t, activation ? activation
-                                       : wf_hf_activation_name(*(const wf_activation *)at));
-    } else if (row->type == HF_FLAG)
+    char form[32] = "";
+    if (row->type == HF_FEED_FORWARD) {
+        const wf_transformer_config *of = &((const hf_config *)c)->c;
+        wf_hf_t5_feed_forward_name(of->gated, of->activation, form);
+        wf_hf_put_name(t, row->name, form);
+    } else if (row->type == HF_ACTIVATION)
+        wf_hf_put_name(t, row->name,
+                       activation ? activation : wf_hf_activation_name(*(const wf_activation *)at));
+    else if (row->type == HF_FLAG)
         wf_hf_put_flag(t, row->name, *(const bool *)at);
     else if (row->type == HF_REAL)
         wf_hf_put_real(t, row->name, *(const double *)at);
@@ -94,12 +83,16 @@ void wf_hf_put_row(hf_text *t, const hf_key *row, const void *c, const char *act
         wf_hf_put_int(t, row->name, *(const int64_t *)at);
 }
 
-bool wf_hf_put_file(hf_text *t, const char *name, wf_hf_put put_file, void *user, char *message) {
-    bool ok =
-        t->failed ? fail(message, "out of memory") : put_file(user, name, t->text, t->n, message);
-    free(t->text);
-    *t = (hf_text){ 0 };
+bool wf_hf_put_file(wf_text *t, const char *name, const wf_hf_writer *to, char *message) {
+    bool ok = t->lacks ? fail(message, "out of memory")
+                       : wf_hf_put_bytes(to, name, t->at, t->length, message);
+    wf_text_free(t);
     return ok;
+}
+
+bool wf_hf_put_object(wf_text *t, const char *name, const wf_hf_writer *to, char *message) {
+    wf_text_puts(t, "\n}\n");
+    return wf_hf_put_file(t, name, to, message);
 }
 
 void wf_hf_note(char notes[WF_HF_NOTES], const char *format, ...) {

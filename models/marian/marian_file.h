@@ -4,6 +4,7 @@
 #define WEFT_MODELS_MARIAN_MARIAN_FILE_H
 
 #include "core/base/int8_row.h"
+#include "core/emit/c_text.h"
 #include "core/file/zip.h"
 #include "models/marian_internal.h"
 #include "models/transformer.h"
@@ -88,15 +89,8 @@ bool wf_marian_explain_rest(const marian_file *f, char *message);
 
 /* ---- marian_binary.c ------------------------------------------------------------------------- */
 
-/* A buffer that grows. lacks: memory ran out, so bytes are missing. */
-typedef struct marian_bytes {
-    char *data;
-    size_t n, room;
-    bool lacks;
-} marian_bytes;
-void wf_marian_add(marian_bytes *b, const void *data, size_t n);
 /* Appends the lowest n bytes of a number, low byte first. */
-void wf_marian_add_number(marian_bytes *b, uint64_t number, int n);
+void wf_marian_add_number(wf_text *to, uint64_t number, int n);
 /* The multiplier of a matrix whose largest absolute value is `largest`. Each value is stored as the
  * integer nearest to value * multiplier, which is from -127 to 127. */
 float wf_marian_multiplier(float largest);
@@ -128,5 +122,20 @@ int wf_marian_scale_index(const wf_model *m, const wf_tensor *weight, int part);
 /* True if a file of Marian can hold all parameters: those of a Transformer alone, in f32. False
  * with message. */
 bool wf_marian_is_plain(const wf_model *m, char *message);
+
+/* A parameter, or a part of one that Marian has in several. */
+typedef struct marian_part {
+    const wf_tensor *of;
+    int number; /* of the part */
+    char name[MARIAN_NAME];
+    marian_form form;
+    int64_t rows, columns;
+    const float *values; /* [rows, columns] */
+} marian_part;
+/* Calls `add` for each part of each parameter. False with message: a parameter has no name in
+ * Marian, or `add` has failed. */
+bool wf_marian_each_part(const wf_model *m,
+                         bool (*add)(void *user, const marian_part *p, char *message), void *user,
+                         char *message);
 
 #endif

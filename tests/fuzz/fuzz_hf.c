@@ -148,7 +148,8 @@ static void judge_written(wf_hf *hf, const hf_family *family, const hf_config *c
     char *folder = folders[1], message[WF_MESSAGE] = "";
     wf_hf again = { .model = NULL };
     hf->notes[0] = '\0';
-    bool ok = wf_hf_write_tokenizers(hf, family, c, put, folder, message);
+    bool ok = wf_hf_write_tokenizers(hf, family, c, &(wf_hf_writer){ .put = put, .user = folder },
+                                     message);
     if (!ok) fuzz_must_say(message);
     if (ok && !*hf->notes) {
         ok = wf_hf_read_tokenizers(folder, family, c, &again, message);

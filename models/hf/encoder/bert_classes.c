@@ -21,24 +21,23 @@ static bool read_label(const hf_object *o, const hf_object *labels, int64_t i, c
                 o->file, key, (int)WF_MOST_LABEL);
 }
 
-static bool has_label(const hf_text *t, const char *label) {
-    const char *text = t->n ? t->text : NULL;
+static bool has_label(const wf_text *t, const char *label) {
+    const char *text = t->length ? t->at : NULL;
     size_t n = strlen(label);
     for (const char *name = NULL; (name = wf_class_next(text, name));)
         if (strcspn(name, "\n") == n && memcmp(name, label, n) == 0) return true;
     return false;
 }
 
-static bool put_label(hf_text *t, const hf_object *o, const char *label, char *message) {
+static bool put_label(wf_text *t, const hf_object *o, const char *label, char *message) {
     if (has_label(t, label))
         return fail(message, "%s: 'id2label' has '%.60s' twice", o->file, label);
-    if (t->n) wf_hf_put_text(t, "\n", 1);
-    wf_hf_put_text(t, label, strlen(label) + 1);
-    t->n -= !t->failed; /* the next label overwrites the '\0' */
-    return !t->failed || fail(message, "out of memory");
+    if (t->length) wf_text_puts(t, "\n");
+    wf_text_puts(t, label);
+    return !t->lacks || fail(message, "out of memory");
 }
 
-static bool read_all(const hf_object *o, const hf_object *labels, int64_t classes, hf_text *t,
+static bool read_all(const hf_object *o, const hf_object *labels, int64_t classes, wf_text *t,
                      char *message) {
     char label[LABEL];
     if (labels && labels->n != classes)
@@ -58,7 +57,7 @@ bool wf_hf_bert_read_classes(const hf_object *o, int64_t classes, wf_hf *out, ch
     static const hf_constant single = { "problem_type", "\"single_label_classification\"", NULL };
     const hf_value *type = wf_hf_find(o, single.name);
     hf_object labels = { 0 };
-    hf_text t = { 0 };
+    wf_text t = { 0 };
     if (!classes) return true;
     if (classes < 2 || classes > WF_MOST_CLASSES)
         return fail(message, "%s: its head has %lld outputs, which are no classes", o->file,
@@ -69,17 +68,17 @@ bool wf_hf_bert_read_classes(const hf_object *o, int64_t classes, wf_hf *out, ch
               read_all(o, named ? &labels : NULL, classes, &t, message);
     wf_hf_object_free(&labels);
     if (!ok) {
-        free(t.text);
+        free(t.at);
         return false;
     }
-    out->class_names = t.text;
+    out->class_names = t.at;
     return true;
 }
 
 /* ---- written --------------------------------------------------------------------------------- */
 
 /* Writes the label of class i. Without labels it is LABEL_i, as in transformers. */
-static void put_name(hf_text *t, const char *name, int64_t i) {
+static void put_name(wf_text *t, const char *name, int64_t i) {
     char label[LABEL];
     if (name)
         snprintf(label, LABEL, "%.*s", (int)strcspn(name, "\n"), name);
@@ -88,7 +87,7 @@ static void put_name(hf_text *t, const char *name, int64_t i) {
     wf_hf_put_string(t, label);
 }
 
-bool wf_hf_bert_put_classes(hf_text *t, const char *names, int64_t classes, char *message) {
+bool wf_hf_bert_put_classes(wf_text *t, const char *names, int64_t classes, char *message) {
     const char *name = NULL;
     if (!classes) return true;
     if (names && !wf_class_names_fit(names, classes, message)) return false;
@@ -107,7 +106,6 @@ bool wf_hf_bert_put_classes(hf_text *t, const char *names, int64_t classes, char
         wf_hf_put_as(t, ": %lld", (long long)i);
     }
     wf_hf_put_as(t, "}");
-    wf_hf_put_key(t, "problem_type");
-    wf_hf_put_string(t, "single_label_classification");
+    wf_hf_put_name(t, "problem_type", "single_label_classification");
     return true;
 }

@@ -99,25 +99,20 @@ static const char *differs(const hf_bert_family *f, const wf_encoder_config *c) 
     return NULL;
 }
 
-bool wf_hf_bert_write_config(const wf_hf *hf, wf_hf_put put, void *user, char *message) {
+bool wf_hf_bert_write_config(const wf_hf *hf, const wf_hf_writer *to, char *message) {
     const wf_encoder_config *c = &wf_encoder_of(hf->model)->config;
     const hf_bert_family *f = wf_hf_bert_family_of(c);
     hf_bert_config out = { .c = *c, .pad = c->pad_id, .start = c->start_id, .end = c->end_id };
     const char *why = differs(f, c);
-    hf_text t = { 0 };
+    wf_text t = { 0 };
     if (why) return fail(message, "%s", why);
     if (!c->positions) out.c.positions = wf_encoder_positions(c);
-    wf_hf_put_key(&t, "architectures");
-    wf_hf_put_as(&t, "[\"%s\"]", f->architectures[c->classes ? 2 : c->masked_lm]);
-    wf_hf_put_key(&t, "model_type");
-    wf_hf_put_as(&t, "\"%s\"", f->name);
-    wf_hf_put_key(&t, "dtype");
-    wf_hf_put_as(&t, "\"float32\"");
+    wf_hf_put_type(&t, f->architectures[c->classes ? 2 : c->masked_lm], f->name);
+    wf_hf_put_name(&t, "dtype", "float32");
     for (const hf_key *row = f->keys; row->name; row++) wf_hf_put_row(&t, row, &out, NULL);
     if (!wf_hf_bert_put_classes(&t, hf->class_names, c->classes, message)) {
-        free(t.text);
+        free(t.at);
         return false;
     }
-    wf_hf_put_as(&t, "\n}\n");
-    return wf_hf_put_file(&t, "config.json", put, user, message);
+    return wf_hf_put_object(&t, "config.json", to, message);
 }

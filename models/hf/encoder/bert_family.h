@@ -60,7 +60,7 @@ bool wf_hf_bert_names_class(const hf_object *o, const char *class);
 /* Reads config.json, except for the heads: wf_hf_bert_find_heads finds them by the tensors. */
 bool wf_hf_bert_read_config(const hf_object *o, const hf_bert_family **family, hf_bert_config *c,
                             char *message);
-bool wf_hf_bert_write_config(const wf_hf *hf, wf_hf_put put, void *user, char *message);
+bool wf_hf_bert_write_config(const wf_hf *hf, const wf_hf_writer *to, char *message);
 
 /* ---- bert_classes.c -------------------------------------------------------------------------- */
 
@@ -68,7 +68,7 @@ bool wf_hf_bert_write_config(const wf_hf *hf, wf_hf_put put, void *user, char *m
  * and returns true. */
 bool wf_hf_bert_read_classes(const hf_object *o, int64_t classes, wf_hf *out, char *message);
 /* Adds the keys about the classes to config.json. */
-bool wf_hf_bert_put_classes(hf_text *t, const char *names, int64_t classes, char *message);
+bool wf_hf_bert_put_classes(wf_text *t, const char *names, int64_t classes, char *message);
 
 /* ---- bert_weights.c -------------------------------------------------------------------------- */
 
@@ -81,14 +81,14 @@ bool wf_hf_bert_load_weights(const wf_file *f, const hf_bert_family *family, wf_
                              char *message);
 bool wf_hf_bert_load_dense(const wf_file *f, wf_model *m, char *message);
 /* Writes the file of the layer after pooling, if the model has one. */
-bool wf_hf_bert_write_dense(const wf_model *m, wf_hf_put put, void *user, char *message);
+bool wf_hf_bert_write_dense(const wf_model *m, const wf_hf_writer *to, char *message);
 
 /* ---- sentence.c: the files of sentence-transformers ------------------------------------------ */
 
 /* If the folder has modules.json, reads it, the files of its modules, sentence_bert_config.json and
  * config_sentence_transformers.json. */
 bool wf_hf_read_sentence(const char *folder, hf_bert_config *c, wf_hf *out, char *message);
-bool wf_hf_write_sentence(const wf_encoder_config *c, wf_hf_put put, void *user, char *message);
+bool wf_hf_write_sentence(const wf_encoder_config *c, const wf_hf_writer *to, char *message);
 /* Opens the weights of the layer after pooling. *name becomes the name of the file. NULL with
  * message. */
 wf_file *wf_hf_open_dense(const char *folder, const char **name, char *message);
@@ -108,7 +108,7 @@ bool wf_hf_bert_has_vocabulary(const char *folder);
 /* True for a vocabulary of words, characters or byte-pair encoding that was learned here, which
  * wf_hf_bert_write_lines writes as a tokenizer.json with the same ids. (bert_lines.c) */
 bool wf_hf_bert_has_lines(const wf_tokenizer *from);
-bool wf_hf_bert_write_lines(const wf_tokenizer *from, wf_hf_put put, void *user, char *message);
-bool wf_hf_bert_write_tokenizer(wf_hf *hf, wf_hf_put put, void *user, char *message);
+bool wf_hf_bert_write_lines(const wf_tokenizer *from, const wf_hf_writer *to, char *message);
+bool wf_hf_bert_write_tokenizer(wf_hf *hf, const wf_hf_writer *to, char *message);
 
 #endif

@@ -55,10 +55,9 @@ bool wf_hf_import_encoder(const char *folder, const hf_object *config, wf_hf *ou
 
 /* ---- out ------------------------------------------------------------------------------------- */
 
-bool wf_hf_bert_write(wf_hf *hf, wf_hf_put put, void *user, char *message) {
+bool wf_hf_bert_write(wf_hf *hf, const wf_hf_writer *to, char *message) {
     const wf_encoder_config *c = &wf_encoder_of(hf->model)->config;
-    return wf_hf_bert_write_tokenizer(hf, put, user, message) &&
-           wf_hf_write_sentence(c, put, user, message) &&
-           wf_hf_bert_write_dense(hf->model, put, user, message) &&
-           wf_hf_bert_write_config(hf, put, user, message);
+    return wf_hf_bert_write_tokenizer(hf, to, message) && wf_hf_write_sentence(c, to, message) &&
+           wf_hf_bert_write_dense(hf->model, to, message) &&
+           wf_hf_bert_write_config(hf, to, message);
 }

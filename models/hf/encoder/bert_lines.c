@@ -37,7 +37,7 @@ static bool is_special(const wf_tokenizer *from, const char *symbol) {
     return false;
 }
 
-static bool put_vocabulary(hf_text *t, const wf_tokenizer *from) {
+static bool put_vocabulary(wf_text *t, const wf_tokenizer *from) {
     wf_token_kind kind = wf_tokenizer_kind(from);
     wf_hf_put_as(t, "\"vocab\": {");
     for (int32_t id = 0; id < wf_tokenizer_size(from); id++) {
@@ -56,7 +56,7 @@ static bool put_vocabulary(hf_text *t, const wf_tokenizer *from) {
 }
 
 /* Characters are byte-pair encoding without merges. */
-static bool put_model(hf_text *t, const wf_tokenizer *from) {
+static bool put_model(wf_text *t, const wf_tokenizer *from) {
     wf_token_kind kind = wf_tokenizer_kind(from);
     if (kind == WF_WORDS) {
         wf_hf_put_as(t, "  \"model\": {\"type\": \"WordLevel\", \"unk_token\": \"<unk>\", ");
@@ -84,11 +84,11 @@ bool wf_hf_bert_has_lines(const wf_tokenizer *from) {
     return kind == WF_WORDS || kind == WF_CHARACTERS || kind == WF_BPE;
 }
 
-bool wf_hf_bert_write_lines(const wf_tokenizer *from, wf_hf_put put, void *user, char *message) {
+bool wf_hf_bert_write_lines(const wf_tokenizer *from, const wf_hf_writer *to, char *message) {
     static const char *const decoders[] = { "null", "{\"type\": \"Fuse\"}",
                                             "{\"type\": \"BPEDecoder\", \"suffix\": \"" END "\"}" };
     wf_token_kind kind = wf_tokenizer_kind(from);
-    hf_text t = { 0 };
+    wf_text t = { 0 };
     wf_hf_put_as(&t, "{\n  \"version\": \"1.0\",\n  \"truncation\": null,\n  \"padding\": null,\n");
     wf_hf_put_special(&t, from);
     wf_hf_put_as(&t, "  \"normalizer\": null,\n  \"pre_tokenizer\": ");
@@ -102,7 +102,7 @@ bool wf_hf_bert_write_lines(const wf_tokenizer *from, wf_hf_put put, void *user,
                                                   : 2]);
     bool ok = put_model(&t, from);
     wf_hf_put_as(&t, "\n  }\n}\n");
-    if (ok) return wf_hf_put_file(&t, "tokenizer.json", put, user, message);
-    free(t.text);
+    if (ok) return wf_hf_put_file(&t, "tokenizer.json", to, message);
+    free(t.at);
     return fail(message, "out of memory");
 }

@@ -38,7 +38,7 @@ static const hf_value *value_of(const hf_object *o, const char *key) {
     return NULL;
 }
 
-static void put_cut(hf_text *t, int64_t longest) {
+static void put_cut(wf_text *t, int64_t longest) {
     wf_hf_put_as(t,
                  "{\"direction\": \"Right\", \"max_length\": %lld, \"strategy\": "
                  "\"LongestFirst\", \"stride\": 0}",
@@ -47,7 +47,7 @@ static void put_cut(hf_text *t, int64_t longest) {
 
 /* Copies the JSON text, but with truncation at `longest` tokens and without padding. If the key of
  * either is missing, it is added at the start of the object. */
-static bool put_json(hf_text *t, const hf_object *o, int64_t longest) {
+static bool put_json(wf_text *t, const hf_object *o, int64_t longest) {
     const hf_value *cut = value_of(o, "truncation"), *pad = value_of(o, "padding");
     const char *at = strchr(o->text, '{') + 1, *end = o->text + strlen(o->text);
     const hf_value *order[] = { cut, pad };
@@ -55,7 +55,7 @@ static bool put_json(hf_text *t, const hf_object *o, int64_t longest) {
         order[0] = pad;
         order[1] = cut;
     }
-    wf_hf_put_text(t, o->text, (size_t)(at - o->text));
+    wf_text_add(t, o->text, (size_t)(at - o->text));
     if (!cut) {
         wf_hf_put_as(t, "\"truncation\": ");
         put_cut(t, longest);
@@ -65,15 +65,15 @@ static bool put_json(hf_text *t, const hf_object *o, int64_t longest) {
     for (int i = 0; i < 2; i++) {
         const hf_value *v = order[i];
         if (!v) continue;
-        wf_hf_put_text(t, at, (size_t)(v->text - at));
+        wf_text_add(t, at, (size_t)(v->text - at));
         if (v == cut)
             put_cut(t, longest);
         else
             wf_hf_put_as(t, "null");
         at = v->text + v->bytes;
     }
-    wf_hf_put_text(t, at, (size_t)(end - at));
-    return !t->failed;
+    wf_text_add(t, at, (size_t)(end - at));
+    return !t->lacks;
 }
 
 /* Finds the ids that the tokenizer puts around a line, by encoding a line without text. If there
@@ -89,10 +89,10 @@ static bool find_around(hf_bert_config *c, wf_tokenizer *t, char *message) {
     return true;
 }
 
-static bool make(hf_bert_config *c, const hf_text *json, wf_hf *out, char *message) {
+static bool make(hf_bert_config *c, const wf_text *json, wf_hf *out, char *message) {
     char reason[WF_MESSAGE];
-    wf_json_text_options o = { .json = json->text,
-                               .bytes = json->n,
+    wf_json_text_options o = { .json = json->at,
+                               .bytes = json->length,
                                .rows = c->c.vocab,
                                .special = { (int32_t)c->pad, -1, -1, -1 } };
     out->src = out->tgt = wf_tokenizer_from_json(&o, reason);
@@ -109,7 +109,7 @@ static bool read_vocabulary(const char *folder, hf_object *o, char *message) {
 
 bool wf_hf_bert_read_tokenizer(const char *folder, hf_bert_config *c, wf_hf *out, char *message) {
     hf_object o;
-    hf_text t = { 0 };
+    wf_text t = { 0 };
     bool whole = wf_hf_exists(folder, FILE_NAME);
     if (!whole && !wf_hf_bert_has_vocabulary(folder)) {
         wf_hf_note(out->notes,
@@ -121,7 +121,7 @@ bool wf_hf_bert_read_tokenizer(const char *folder, hf_bert_config *c, wf_hf *out
     if (ok) ok = put_json(&t, &o, c->c.max_len) || fail(message, "out of memory");
     wf_hf_object_free(&o);
     ok = ok && make(c, &t, out, message);
-    free(t.text);
+    free(t.at);
     return ok;
 }
 
@@ -129,7 +129,7 @@ bool wf_hf_bert_read_tokenizer(const char *folder, hf_bert_config *c, wf_hf *out
 
 /* Writes the key with token a, or with b if the vocabulary lacks a. Without both, it writes
  * nothing. */
-static void put_known(hf_text *t, const wf_tokenizer *from, const char *key, const char *a,
+static void put_known(wf_text *t, const wf_tokenizer *from, const char *key, const char *a,
                       const char *b) {
     const char *piece;
     bool has_a = false, has_b = false;
@@ -138,13 +138,13 @@ static void put_known(hf_text *t, const wf_tokenizer *from, const char *key, con
         has_a |= piece && strcmp(piece, a) == 0;
         has_b |= piece && strcmp(piece, b) == 0;
     }
-    if (has_a || has_b) wf_hf_put_token(t, key, has_a ? a : b);
+    if (has_a || has_b) wf_hf_put_name(t, key, has_a ? a : b);
 }
 
-bool wf_hf_bert_write_tokenizer(wf_hf *hf, wf_hf_put put, void *user, char *message) {
+bool wf_hf_bert_write_tokenizer(wf_hf *hf, const wf_hf_writer *to, char *message) {
     const wf_model *m = hf->model;
     wf_json_text_options o;
-    hf_text t = { 0 };
+    wf_text t = { 0 };
     bool json = wf_tokenizer_json(hf->src, &o);
     if (!json && !wf_hf_bert_has_lines(hf->src)) {
         wf_hf_note(hf->notes,
@@ -153,21 +153,19 @@ bool wf_hf_bert_write_tokenizer(wf_hf *hf, wf_hf_put put, void *user, char *mess
                    "char or bpe, has one that is written");
         return true;
     }
-    if (json ? !put(user, FILE_NAME, o.json, o.bytes, message)
-             : !wf_hf_bert_write_lines(hf->src, put, user, message))
+    if (json ? !wf_hf_put_bytes(to, FILE_NAME, o.json, o.bytes, message)
+             : !wf_hf_bert_write_lines(hf->src, to, message))
         return false;
     const char *pad = wf_tokenizer_piece(hf->src, wf_encoder_of(m)->config.pad_id);
     const char *start = wf_tokenizer_piece(hf->src, m->start_id);
     const char *end = wf_tokenizer_piece(hf->src, m->end_id);
-    wf_hf_put_key(&t, "tokenizer_class");
-    wf_hf_put_as(&t, "\"PreTrainedTokenizerFast\"");
+    wf_hf_put_name(&t, "tokenizer_class", "PreTrainedTokenizerFast");
     wf_hf_put_int(&t, "model_max_length", m->max_len);
     wf_hf_put_flag(&t, "clean_up_tokenization_spaces", false);
-    if (pad) wf_hf_put_token(&t, "pad_token", pad);
-    if (start && m->start_id != m->end_id) wf_hf_put_token(&t, "cls_token", start);
-    if (end && m->start_id != m->end_id) wf_hf_put_token(&t, "sep_token", end);
+    if (pad) wf_hf_put_name(&t, "pad_token", pad);
+    if (start && m->start_id != m->end_id) wf_hf_put_name(&t, "cls_token", start);
+    if (end && m->start_id != m->end_id) wf_hf_put_name(&t, "sep_token", end);
     put_known(&t, hf->src, "mask_token", "[MASK]", "<mask>");
     put_known(&t, hf->src, "unk_token", "[UNK]", "<unk>");
-    wf_hf_put_text(&t, "\n}\n", 3);
-    return wf_hf_put_file(&t, SETTINGS, put, user, message);
+    return wf_hf_put_object(&t, SETTINGS, to, message);
 }

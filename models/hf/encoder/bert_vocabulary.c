@@ -66,7 +66,7 @@ static bool find_settings(const char *folder, normalization *n, char *message) {
 /* ---- vocab.txt ------------------------------------------------------------------------------- */
 
 /* Writes the object of tokens and their ids, and finds the ids of the special tokens. */
-static void put_vocabulary(hf_text *t, char *text, int64_t id_of[SPECIALS]) {
+static void put_vocabulary(wf_text *t, char *text, int64_t id_of[SPECIALS]) {
     int64_t id = 0;
     wf_hf_put_as(t, "\"vocab\": {");
     for (char *at = text, *end; *at; at = end, id++) {
@@ -83,7 +83,7 @@ static void put_vocabulary(hf_text *t, char *text, int64_t id_of[SPECIALS]) {
     wf_hf_put_as(t, "}");
 }
 
-static void put_around(hf_text *t, const int64_t id_of[SPECIALS]) {
+static void put_around(wf_text *t, const int64_t id_of[SPECIALS]) {
     wf_hf_put_as(t,
                  ", \"post_processor\": {\"type\": \"BertProcessing\", \"sep\": [\"[SEP]\", %lld], "
                  "\"cls\": [\"[CLS]\", %lld]}",
@@ -99,7 +99,7 @@ static void put_around(hf_text *t, const int64_t id_of[SPECIALS]) {
     wf_hf_put_as(t, "]");
 }
 
-static void put_normalizer(hf_text *t, const normalization *n) {
+static void put_normalizer(wf_text *t, const normalization *n) {
     static const char *const flags[] = { "null", "false", "true" };
     wf_hf_put_as(t,
                  ", \"normalizer\": {\"type\": \"BertNormalizer\", \"clean_text\": true, "
@@ -109,7 +109,7 @@ static void put_normalizer(hf_text *t, const normalization *n) {
                     "{\"type\": \"WordPiece\", \"prefix\": \"##\", \"cleanup\": true}}");
 }
 
-static bool put_file(hf_text *t, char *text, const normalization *n, char *message) {
+static bool put_file(wf_text *t, char *text, const normalization *n, char *message) {
     int64_t id_of[SPECIALS] = { -1, -1, -1, -1, -1 };
     wf_hf_put_as(t, "{\"version\": \"1.0\", \"model\": {\"type\": \"WordPiece\", \"unk_token\": "
                     "\"[UNK]\", \"continuing_subword_prefix\": \"##\", "
@@ -120,7 +120,7 @@ static bool put_file(hf_text *t, char *text, const normalization *n, char *messa
         if (id_of[i] < 0) return fail(message, FILE_NAME ": there is no %s", specials[i]);
     put_around(t, id_of);
     put_normalizer(t, n);
-    return !t->failed || fail(message, "out of memory");
+    return !t->lacks || fail(message, "out of memory");
 }
 
 bool wf_hf_bert_has_vocabulary(const char *folder) {
@@ -129,19 +129,15 @@ bool wf_hf_bert_has_vocabulary(const char *folder) {
 
 char *wf_hf_bert_vocabulary(const char *folder, size_t *bytes, char *message) {
     normalization n;
-    hf_text t = { 0 };
+    wf_text t = { 0 };
     if (!find_settings(folder, &n, message)) return NULL;
     char *text = wf_hf_read(folder, FILE_NAME, bytes, message);
     bool ok = text != NULL;
     if (ok && memchr(text, '\0', *bytes)) ok = fail(message, FILE_NAME ": it has a zero byte");
     ok = ok && put_file(&t, text, &n, message);
     free(text);
-    if (ok) wf_hf_put_text(&t, "", 1);
-    if (ok && !t.failed) {
-        *bytes = t.n - 1;
-        return t.text;
-    }
-    if (ok) fail(message, "out of memory");
-    free(t.text);
+    *bytes = t.length;
+    if (ok) return t.at;
+    free(t.at);
     return NULL;
 }

@@ -258,7 +258,7 @@ static bool add_dense(saving *s, const wf_tensor *t) {
     return ok;
 }
 
-bool wf_hf_bert_write_dense(const wf_model *m, wf_hf_put put, void *user, char *message) {
+bool wf_hf_bert_write_dense(const wf_model *m, const wf_hf_writer *to, char *message) {
     size_t bytes = 0;
     saving s = { .c = &wf_encoder_of(m)->config };
     bool ok = true;
@@ -269,7 +269,7 @@ bool wf_hf_bert_write_dense(const wf_model *m, wf_hf_put put, void *user, char *
     }
     if (!ok) fail(message, "out of memory");
     char *file = ok ? wf_hf_tensor_bytes(&s.tensors, &bytes, message) : NULL;
-    ok = file && put(user, "2_Dense/model.safetensors", file, bytes, message);
+    ok = file && wf_hf_put_bytes(to, "2_Dense/model.safetensors", file, bytes, message);
     free(file);
     wf_hf_tensors_free(&s.tensors);
     return ok;

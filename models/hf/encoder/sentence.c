@@ -354,56 +354,51 @@ bool wf_hf_read_sentence(const char *folder, hf_bert_config *c, wf_hf *out, char
 
 /* ---- written --------------------------------------------------------------------------------- */
 
-static void put_module(hf_text *t, int i, const char *path, const char *type) {
+static void put_module(wf_text *t, int i, const char *path, const char *type) {
     wf_hf_put_as(t,
                  "%s\n  {\"idx\": %d, \"name\": \"%d\", \"path\": \"%s\", \"type\": "
                  "\"sentence_transformers.models.%s\"}",
                  i ? "," : "[", i, i, path, type);
 }
 
-static bool write_modules(const wf_encoder_config *c, wf_hf_put put, void *user, char *message) {
-    hf_text t = { 0 };
+static bool write_modules(const wf_encoder_config *c, const wf_hf_writer *to, char *message) {
+    wf_text t = { 0 };
     int n = 2;
     put_module(&t, 0, "", "Transformer");
     put_module(&t, 1, POOLING, "Pooling");
     if (c->dense) put_module(&t, n++, DENSE, "Dense");
     if (c->normalize) put_module(&t, n, n == 2 ? "2_Normalize" : "3_Normalize", "Normalize");
     wf_hf_put_as(&t, "\n]\n");
-    return wf_hf_put_file(&t, MODULES, put, user, message);
+    return wf_hf_put_file(&t, MODULES, to, message);
 }
 
 /* Writes the older keys, which new versions read, too. */
-static bool write_pooling(const wf_encoder_config *c, wf_hf_put put, void *user, char *message) {
-    hf_text t = { 0 };
+static bool write_pooling(const wf_encoder_config *c, const wf_hf_writer *to, char *message) {
+    wf_text t = { 0 };
     wf_hf_put_int(&t, "word_embedding_dimension", c->d_model);
     for (int i = 0; i < POOLINGS; i++)
         wf_hf_put_flag(&t, poolings[i].old, (c->pooling & poolings[i].bit) != 0);
     wf_hf_put_flag(&t, "include_prompt", true);
-    wf_hf_put_as(&t, "\n}\n");
-    return wf_hf_put_file(&t, POOLING "/config.json", put, user, message);
+    return wf_hf_put_object(&t, POOLING "/config.json", to, message);
 }
 
-static bool write_dense(const wf_encoder_config *c, wf_hf_put put, void *user, char *message) {
-    hf_text t = { 0 };
+static bool write_dense(const wf_encoder_config *c, const wf_hf_writer *to, char *message) {
+    wf_text t = { 0 };
     wf_hf_put_int(&t, "in_features", wf_encoder_pooled_width(c));
     wf_hf_put_int(&t, "out_features", c->dense);
     wf_hf_put_flag(&t, "bias", c->dense_bias);
-    wf_hf_put_key(&t, "activation_function");
-    wf_hf_put_string(&t, dense_classes[c->dense_activation]);
-    wf_hf_put_as(&t, "\n}\n");
-    return wf_hf_put_file(&t, DENSE "/config.json", put, user, message);
+    wf_hf_put_name(&t, "activation_function", dense_classes[c->dense_activation]);
+    return wf_hf_put_object(&t, DENSE "/config.json", to, message);
 }
 
-static bool write_settings(const wf_encoder_config *c, wf_hf_put put, void *user, char *message) {
-    hf_text t = { 0 };
+static bool write_settings(const wf_encoder_config *c, const wf_hf_writer *to, char *message) {
+    wf_text t = { 0 };
     wf_hf_put_int(&t, "max_seq_length", c->max_len);
     wf_hf_put_flag(&t, "do_lower_case", false);
-    wf_hf_put_as(&t, "\n}\n");
-    return wf_hf_put_file(&t, SETTINGS, put, user, message);
+    return wf_hf_put_object(&t, SETTINGS, to, message);
 }
 
-bool wf_hf_write_sentence(const wf_encoder_config *c, wf_hf_put put, void *user, char *message) {
-    return write_modules(c, put, user, message) && write_pooling(c, put, user, message) &&
-           (!c->dense || write_dense(c, put, user, message)) &&
-           write_settings(c, put, user, message);
+bool wf_hf_write_sentence(const wf_encoder_config *c, const wf_hf_writer *to, char *message) {
+    return write_modules(c, to, message) && write_pooling(c, to, message) &&
+           (!c->dense || write_dense(c, to, message)) && write_settings(c, to, message);
 }

@@ -101,7 +101,7 @@ static const char *activation_of(const hf_key *row, wf_activation a) {
     return a == WF_SILU ? "silu" : wf_hf_activation_name(a);
 }
 
-static void put_row(hf_text *t, const hf_key *row, const hf_lm_config *c) {
+static void put_row(wf_text *t, const hf_key *row, const hf_lm_config *c) {
     const void *at = (const char *)c + row->offset;
     bool activates = row->type == HF_ACTIVATION;
     /* a part of 'rope_parameters' */
@@ -121,7 +121,7 @@ static const char *float_text(double value, char text[WF_REAL_TEXT]) {
     return text;
 }
 
-static void put_rope(hf_text *t, const wf_language_model_config *c) {
+static void put_rope(wf_text *t, const wf_language_model_config *c) {
     static const char *const types[] = { "default", "linear", "llama3" };
     const wf_rotary_scaling *s = &c->rotary_scaling;
     char text[WF_REAL_TEXT];
@@ -138,22 +138,17 @@ static void put_rope(hf_text *t, const wf_language_model_config *c) {
     wf_hf_put_as(t, "}");
 }
 
-static bool write_config(const hf_lm_family *f, const hf_lm_config *c, wf_hf_put put, void *user,
+static bool write_config(const hf_lm_family *f, const hf_lm_config *c, const wf_hf_writer *to,
                          char *message) {
-    hf_text t = { 0 };
-    wf_hf_put_key(&t, "architectures");
-    wf_hf_put_as(&t, "[\"%s\"]", f->architecture);
-    wf_hf_put_key(&t, "model_type");
-    wf_hf_put_as(&t, "\"%s\"", f->name);
-    wf_hf_put_key(&t, "dtype");
-    wf_hf_put_as(&t, "\"float32\"");
+    wf_text t = { 0 };
+    wf_hf_put_type(&t, f->architecture, f->name);
+    wf_hf_put_name(&t, "dtype", "float32");
     for (const hf_key *row = f->keys; row->name; row++) put_row(&t, row, c);
     if (f->positions == WF_POSITIONS_ROTARY) put_rope(&t, &c->c);
-    wf_hf_put_as(&t, "\n}\n");
-    return wf_hf_put_file(&t, "config.json", put, user, message);
+    return wf_hf_put_object(&t, "config.json", to, message);
 }
 
-bool wf_hf_lm_write(wf_hf *hf, wf_hf_put put, void *user, char *message) {
+bool wf_hf_lm_write(wf_hf *hf, const wf_hf_writer *to, char *message) {
     const wf_language_model_config *c = &wf_language_model_of(hf->model)->config;
     hf_lm_config out;
     const hf_lm_family *f = describe(c, &out, message);
@@ -164,9 +159,9 @@ bool wf_hf_lm_write(wf_hf *hf, wf_hf_put put, void *user, char *message) {
                    "the model does, so they are written scaled, and the output's table beside "
                    "them. A training of the folder's model changes the two separately",
                    f->name);
-    return f && wf_hf_lm_write_tokenizer(hf, put, user, message) &&
-           wf_hf_write_search(&search, &hf->generation, 0, put, user, message) &&
-           write_config(f, &out, put, user, message);
+    return f && wf_hf_lm_write_tokenizer(hf, to, message) &&
+           wf_hf_write_search(&search, &hf->generation, 0, to, message) &&
+           write_config(f, &out, to, message);
 }
 
 /* ---- weights --------------------------------------------------------------------------------- */

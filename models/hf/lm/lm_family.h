@@ -59,7 +59,7 @@ int64_t wf_hf_lm_rows(const wf_language_model_config *c, const wf_tensor *parame
 /* ---- lm_tokenizer.c: tokenizer.json, tokenizer_config.json ----------------------------------- */
 
 bool wf_hf_lm_read_tokenizer(const char *folder, const hf_lm_config *c, wf_hf *out, char *message);
-bool wf_hf_lm_write_tokenizer(wf_hf *hf, wf_hf_put put, void *user, char *message);
+bool wf_hf_lm_write_tokenizer(wf_hf *hf, const wf_hf_writer *to, char *message);
 
 /* ---- lm_config.c ----------------------------------------------------------------------------- */
 

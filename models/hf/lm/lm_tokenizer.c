@@ -32,7 +32,7 @@ bool wf_hf_lm_read_tokenizer(const char *folder, const hf_lm_config *c, wf_hf *o
     "[ \\t\\u000B\\f\\r]+(?= [^" BLANK "])|[ \\t\\u000B\\f\\r]+"
 
 /* Writes the post-processor: it puts the start token before a text, or before a pair of texts. */
-static void put_template(hf_text *t, const char *start, int32_t id) {
+static void put_template(wf_text *t, const char *start, int32_t id) {
     wf_hf_put_as(t, "  \"post_processor\": {\"type\": \"TemplateProcessing\",\n    \"single\": [");
     for (int part = 0; part < 2; part++) {
         wf_hf_put_as(t, part ? "],\n    \"pair\": [" : "");
@@ -50,7 +50,7 @@ static void put_template(hf_text *t, const char *start, int32_t id) {
     wf_hf_put_as(t, "]}}},\n");
 }
 
-static bool put_model(hf_text *t, wf_tokenizer *from, char *message) {
+static bool put_model(wf_text *t, wf_tokenizer *from, char *message) {
     char *codes = wf_hf_codes(from);
     if (!codes) return fail(message, "out of memory");
     wf_hf_put_as(t, "  \"model\": {\"type\": \"BPE\", \"dropout\": null, \"unk_token\": null,\n"
@@ -69,9 +69,9 @@ static bool put_model(hf_text *t, wf_tokenizer *from, char *message) {
     return true;
 }
 
-static bool write_running(wf_tokenizer *from, int32_t start, wf_hf_put put, void *user,
+static bool write_running(wf_tokenizer *from, int32_t start, const wf_hf_writer *to,
                           char *message) {
-    hf_text t = { 0 };
+    wf_text t = { 0 };
     bool merges = wf_tokenizer_merges(from) > 0;
     wf_hf_put_as(&t, "{\n  \"version\": \"1.0\",\n  \"truncation\": null,\n  \"padding\": null,\n");
     wf_hf_put_special(&t, from);
@@ -79,7 +79,7 @@ static bool write_running(wf_tokenizer *from, int32_t start, wf_hf_put put, void
                      "\"pretokenizers\": [");
     if (merges) {
         wf_hf_put_as(&t, "\n    {\"type\": \"Split\", \"pattern\": {\"Regex\": \"");
-        wf_hf_put_text(&t, CHUNKS, strlen(CHUNKS));
+        wf_text_add(&t, CHUNKS, strlen(CHUNKS));
         wf_hf_put_as(&t, "\"},\n      \"behavior\": \"Isolated\", \"invert\": false},");
     }
     wf_hf_put_as(&t, "\n    {\"type\": \"ByteLevel\", \"add_prefix_space\": false, "
@@ -87,27 +87,24 @@ static bool write_running(wf_tokenizer *from, int32_t start, wf_hf_put put, void
     put_template(&t, wf_tokenizer_piece(from, start), start);
     wf_hf_put_as(&t, "  \"decoder\": {\"type\": \"ByteLevel\", \"add_prefix_space\": false, "
                      "\"trim_offsets\": false, \"use_regex\": false},\n");
-    if (put_model(&t, from, message))
-        return wf_hf_put_file(&t, "tokenizer.json", put, user, message);
-    free(t.text);
+    if (put_model(&t, from, message)) return wf_hf_put_file(&t, "tokenizer.json", to, message);
+    free(t.at);
     return false;
 }
 
-static bool write_settings(const wf_hf *hf, wf_hf_put put, void *user, char *message) {
-    hf_text t = { 0 };
+static bool write_settings(const wf_hf *hf, const wf_hf_writer *to, char *message) {
+    wf_text t = { 0 };
     const char *start = wf_tokenizer_piece(hf->src, hf->model->start_id);
     const char *end = wf_tokenizer_piece(hf->src, hf->model->end_id);
-    wf_hf_put_key(&t, "tokenizer_class");
-    wf_hf_put_as(&t, "\"PreTrainedTokenizerFast\"");
+    wf_hf_put_name(&t, "tokenizer_class", "PreTrainedTokenizerFast");
     wf_hf_put_int(&t, "model_max_length", hf->model->max_len);
     wf_hf_put_flag(&t, "clean_up_tokenization_spaces", false);
-    if (start) wf_hf_put_token(&t, "bos_token", start);
-    if (end) wf_hf_put_token(&t, "eos_token", end);
-    wf_hf_put_text(&t, "\n}\n", 3);
-    return wf_hf_put_file(&t, "tokenizer_config.json", put, user, message);
+    if (start) wf_hf_put_name(&t, "bos_token", start);
+    if (end) wf_hf_put_name(&t, "eos_token", end);
+    return wf_hf_put_object(&t, "tokenizer_config.json", to, message);
 }
 
-bool wf_hf_lm_write_tokenizer(wf_hf *hf, wf_hf_put put, void *user, char *message) {
+bool wf_hf_lm_write_tokenizer(wf_hf *hf, const wf_hf_writer *to, char *message) {
     wf_json_text_options o;
     bool json = wf_tokenizer_json(hf->src, &o);
     wf_token_kind kind = wf_tokenizer_kind(hf->src);
@@ -117,7 +114,7 @@ bool wf_hf_lm_write_tokenizer(wf_hf *hf, wf_hf_put put, void *user, char *messag
                               "encoding of bytes, has a tokenizer.json");
         return true;
     }
-    bool ok = json ? put(user, "tokenizer.json", o.json, o.bytes, message)
-                   : write_running(hf->src, hf->model->start_id, put, user, message);
-    return ok && write_settings(hf, put, user, message);
+    bool ok = json ? wf_hf_put_bytes(to, "tokenizer.json", o.json, o.bytes, message)
+                   : write_running(hf->src, hf->model->start_id, to, message);
+    return ok && write_settings(hf, to, message);
 }

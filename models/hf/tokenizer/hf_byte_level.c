@@ -130,28 +130,21 @@ static bool is_such(const wf_hf *hf, const wf_byte_level_options *s, const wf_by
            wf_hf_same_pieces(hf->src, hf->tgt);
 }
 
-static bool write_settings(const wf_byte_level_options *o, const hf_config *c, wf_hf_put put,
-                           void *user, char *message) {
+static bool write_settings(const wf_byte_level_options *o, const hf_config *c,
+                           const wf_hf_writer *to, char *message) {
     const int32_t ids[TOKENS] = { o->before[0],          o->after[0],
                                   (int32_t)c->end,       (int32_t)c->pad,
                                   o->special[WF_UNK_ID], o->n_silent ? o->silent[0] : -1 };
-    hf_text t = { 0 };
-    char text[160];
-    int n = snprintf(text, sizeof text,
-                     "{\n  \"tokenizer_class\": \"BartTokenizer\",\n  \"add_prefix_space\": %s,\n"
-                     "  \"model_max_length\": %lld",
-                     o->prefix_space ? "true" : "false", (long long)c->c.max_len);
-    wf_hf_put_text(&t, text, (size_t)n);
+    wf_text t = { 0 };
+    wf_hf_put_name(&t, "tokenizer_class", "BartTokenizer");
+    wf_hf_put_flag(&t, "add_prefix_space", o->prefix_space);
+    wf_hf_put_int(&t, "model_max_length", c->c.max_len);
     for (int i = 0; i < TOKENS; i++)
-        if (ids[i] >= 0 && o->pieces[ids[i]]) wf_hf_put_token(&t, tokens[i].key, o->pieces[ids[i]]);
-    wf_hf_put_text(&t, "\n}\n", 3);
-    bool ok = t.failed ? fail(message, "out of memory") : put(user, SETTINGS, t.text, t.n, message);
-    free(t.text);
-    return ok;
+        if (ids[i] >= 0 && o->pieces[ids[i]]) wf_hf_put_name(&t, tokens[i].key, o->pieces[ids[i]]);
+    return wf_hf_put_object(&t, SETTINGS, to, message);
 }
 
-bool wf_hf_write_byte_level(wf_hf *hf, const hf_config *c, wf_hf_put put, void *user,
-                            char *message) {
+bool wf_hf_write_byte_level(wf_hf *hf, const hf_config *c, const wf_hf_writer *to, char *message) {
     wf_byte_level_options s, t;
     if (!wf_tokenizer_byte_level(hf->src, &s) || !wf_tokenizer_byte_level(hf->tgt, &t) ||
         !is_such(hf, &s, &t, c)) {
@@ -160,7 +153,7 @@ bool wf_hf_write_byte_level(wf_hf *hf, const hf_config *c, wf_hf_put put, void *
                                   "BART has it; train --like bart learns one");
         return true;
     }
-    return wf_hf_put_vocabulary(hf->src, s.n_pieces, "vocab.json", put, user, message) &&
-           put(user, "merges.txt", s.merges, s.merges_bytes, message) &&
-           write_settings(&s, c, put, user, message);
+    return wf_hf_put_vocabulary(hf->src, s.n_pieces, "vocab.json", to, message) &&
+           wf_hf_put_bytes(to, "merges.txt", s.merges, s.merges_bytes, message) &&
+           write_settings(&s, c, to, message);
 }

@@ -401,61 +401,49 @@ static bool same_sides(const made *m, const wf_tokenizer *tgt) {
     return same && wf_hf_same_pieces(m->src, tgt);
 }
 
-static void put_code(hf_text *t, const hf_languages *l, const char *key, const char *piece) {
+static void put_code(wf_text *t, const hf_languages *l, const char *key, const char *piece) {
     char code[NAME];
     size_t n = strlen(l->around), bytes = strlen(piece);
     bool around = bytes > 2 * n && strncmp(piece, l->around, n) == 0;
     snprintf(code, sizeof code, "%.*s", (int)(around ? bytes - 2 * n : bytes),
              piece + (around ? n : 0));
-    wf_hf_put_token(t, key, code);
-}
-
-static void put_literal(hf_text *t, const char *text) {
-    wf_hf_put_text(t, text, strlen(text));
+    wf_hf_put_name(t, key, code);
 }
 
 /* Writes all added tokens with their ids. Languages are listed twice, because transformers 5
  * otherwise treats them as text. */
-static void put_added(hf_text *t, const made *m) {
-    char number[32];
-    put_literal(t, ",\n  \"added_tokens_decoder\": {");
+static void put_added(wf_text *t, const made *m) {
+    wf_text_puts(t, ",\n  \"added_tokens_decoder\": {");
     for (int32_t id = m->s.added, n = 0; id < m->s.n_pieces; id++) {
         if (!m->s.pieces[id]) continue;
-        snprintf(number, sizeof number, "%s\"%d\": ", n++ ? ",\n    " : "\n    ", (int)id);
-        put_literal(t, number);
-        put_literal(t, "{\"content\": ");
+        wf_hf_put_as(t, "%s\n    \"%d\": {\"content\": ", n++ ? "," : "", (int)id);
         wf_hf_put_string(t, m->s.pieces[id]);
-        put_literal(t, strcmp(m->s.pieces[id], HF_MASK) == 0 ? ", \"lstrip\": true" : "");
-        put_literal(t, ", \"normalized\": false, \"special\": true}");
+        wf_text_puts(t, strcmp(m->s.pieces[id], HF_MASK) == 0 ? ", \"lstrip\": true" : "");
+        wf_text_puts(t, ", \"normalized\": false, \"special\": true}");
     }
-    put_literal(t, "\n  },\n  \"extra_special_tokens\": [");
+    wf_text_puts(t, "\n  },\n  \"extra_special_tokens\": [");
     for (int32_t id = m->s.added, n = 0; id < m->s.n_pieces; id++) {
         if (!m->s.pieces[id] || strcmp(m->s.pieces[id], HF_MASK) == 0) continue;
-        if (n++) put_literal(t, ", ");
+        if (n++) wf_text_puts(t, ", ");
         wf_hf_put_string(t, m->s.pieces[id]);
     }
-    put_literal(t, "]");
+    wf_text_puts(t, "]");
 }
 
-static bool write_settings(const made *m, const hf_config *c, wf_hf_put put, void *user,
+static bool write_settings(const made *m, const hf_config *c, const wf_hf_writer *to,
                            char *message) {
-    hf_text t = { 0 };
-    char text[96];
-    snprintf(text, sizeof text, "{\n  \"model_max_length\": %lld", (long long)c->c.max_len);
-    put_literal(&t, text);
-    wf_hf_put_token(&t, "tokenizer_class", m->languages->tokenizer);
-    if (m->languages->set) wf_hf_put_token(&t, "language_codes", m->languages->set);
+    wf_text t = { 0 };
+    wf_hf_put_int(&t, "model_max_length", c->c.max_len);
+    wf_hf_put_name(&t, "tokenizer_class", m->languages->tokenizer);
+    if (m->languages->set) wf_hf_put_name(&t, "language_codes", m->languages->set);
     put_code(&t, m->languages, "src_lang", m->source);
     if (m->target) put_code(&t, m->languages, "tgt_lang", m->target);
     put_added(&t, m);
-    put_literal(&t, "\n}\n");
-    bool ok = t.failed ? fail(message, "out of memory") : put(user, SETTINGS, t.text, t.n, message);
-    free(t.text);
-    return ok;
+    return wf_hf_put_object(&t, SETTINGS, to, message);
 }
 
-bool wf_hf_write_multilingual(wf_hf *hf, const hf_family *family, const hf_config *c, wf_hf_put put,
-                              void *user, char *message) {
+bool wf_hf_write_multilingual(wf_hf *hf, const hf_family *family, const hf_config *c,
+                              const wf_hf_writer *to, char *message) {
     made m = { .src = hf->src };
     bool such = wf_tokenizer_sentencepiece(hf->src, &m.s) &&
                 wf_tokenizer_sentencepiece(hf->tgt, &m.t) && same_sides(&m, hf->tgt) &&
@@ -470,8 +458,8 @@ bool wf_hf_write_multilingual(wf_hf *hf, const hf_family *family, const hf_confi
                        family->name);
         return true;
     }
-    return put(user, SPM, m.s.model, m.s.bytes, message) &&
+    return wf_hf_put_bytes(to, SPM, m.s.model, m.s.bytes, message) &&
            (!m.languages->vocabulary ||
-            wf_hf_put_vocabulary(hf->src, m.s.added, "vocab.json", put, user, message)) &&
-           write_settings(&m, c, put, user, message);
+            wf_hf_put_vocabulary(hf->src, m.s.added, "vocab.json", to, message)) &&
+           write_settings(&m, c, to, message);
 }

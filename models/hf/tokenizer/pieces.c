@@ -63,26 +63,21 @@ const char **wf_hf_pieces_in(const hf_object *vocab, int64_t rows, char *message
 /* A vocab.json may have no gap in its ids. One id without a piece is written with the empty piece,
  * which occurs in no text; two or more are an error. Ids after the last piece are left out: they
  * are only rows of the model's table. */
-bool wf_hf_put_vocabulary(const wf_tokenizer *t, int64_t n, const char *name, wf_hf_put put,
-                          void *user, char *message) {
-    hf_text text = { 0 };
-    char number[32];
+bool wf_hf_put_vocabulary(const wf_tokenizer *t, int64_t n, const char *name,
+                          const wf_hf_writer *to, char *message) {
+    wf_text text = { 0 };
     int holes = 0;
     while (n > 0 && !wf_tokenizer_piece(t, (int32_t)(n - 1))) n--;
     for (int32_t id = 0; id < n; id++) {
         const char *piece = wf_tokenizer_piece(t, id);
         holes += !piece;
-        wf_hf_put_text(&text, id ? ",\n  " : "{\n  ", 4);
+        wf_text_add(&text, id ? ",\n  " : "{\n  ", 4);
         wf_hf_put_string(&text, piece ? piece : "");
-        int length = snprintf(number, sizeof number, ": %d", (int)id);
-        wf_hf_put_text(&text, number, (size_t)length);
+        wf_hf_put_as(&text, ": %d", (int)id);
     }
-    wf_hf_put_text(&text, "\n}\n", 3);
-    bool ok = text.failed ? fail(message, "out of memory")
-              : holes > 1 ? fail(message, "%s: %d ids below the last have no piece", name, holes)
-                          : put(user, name, text.text, text.n, message);
-    free(text.text);
-    return ok;
+    if (holes <= 1 || text.lacks) return wf_hf_put_object(&text, name, to, message);
+    wf_text_free(&text);
+    return fail(message, "%s: %d ids below the last have no piece", name, holes);
 }
 
 bool wf_hf_same_pieces(const wf_tokenizer *a, const wf_tokenizer *b) {

@@ -127,12 +127,12 @@ static int64_t extra_of(const wf_tokenizer *t, const wf_tokenizer *own) {
     return extra;
 }
 
-static bool write_settings(const wf_hf *hf, const hf_config *c, int64_t extra, wf_hf_put put,
-                           void *user, char *message) {
+static bool write_settings(const wf_hf *hf, const hf_config *c, int64_t extra,
+                           const wf_hf_writer *to, char *message) {
     static const char *const keys[WF_SPECIAL_IDS] = {
         [WF_PAD_ID] = "pad_token", [WF_UNK_ID] = "unk_token", [WF_END_ID] = "eos_token"
     };
-    hf_text t = { 0 };
+    wf_text t = { 0 };
     wf_hf_put_key(&t, "tokenizer_class");
     wf_hf_put_as(&t, extra < 0 ? "\"PreTrainedTokenizerFast\"" : "\"T5Tokenizer\"");
     wf_hf_put_int(&t, "model_max_length", c->c.max_len);
@@ -140,14 +140,13 @@ static bool write_settings(const wf_hf *hf, const hf_config *c, int64_t extra, w
     for (int i = 0; i < WF_SPECIAL_IDS; i++) {
         int32_t id = wf_tokenizer_special(hf->src, i);
         const char *piece = id < 0 ? NULL : wf_tokenizer_piece(hf->src, id);
-        if (keys[i] && piece) wf_hf_put_token(&t, keys[i], piece);
+        if (keys[i] && piece) wf_hf_put_name(&t, keys[i], piece);
     }
-    wf_hf_put_text(&t, "\n}\n", 3);
-    return wf_hf_put_file(&t, "tokenizer_config.json", put, user, message);
+    return wf_hf_put_object(&t, "tokenizer_config.json", to, message);
 }
 
 static bool write_model(wf_hf *hf, const wf_sentencepiece_options *o, const hf_config *c,
-                        wf_hf_put put, void *user, char *message) {
+                        const wf_hf_writer *to, char *message) {
     wf_sentencepiece_options defaults;
     wf_tokenizer *own = open_model(o->model, o->bytes, &defaults, message);
     int64_t extra = own ? extra_of(hf->src, own) : -1;
@@ -158,19 +157,19 @@ static bool write_model(wf_hf *hf, const wf_sentencepiece_options *o, const hf_c
                               "SentencePiece model, as T5's are");
         return true;
     }
-    return put(user, SPM, o->model, o->bytes, message) &&
-           write_settings(hf, c, extra, put, user, message);
+    return wf_hf_put_bytes(to, SPM, o->model, o->bytes, message) &&
+           write_settings(hf, c, extra, to, message);
 }
 
-bool wf_hf_write_t5_tokenizer(wf_hf *hf, const hf_config *c, wf_hf_put put, void *user,
+bool wf_hf_write_t5_tokenizer(wf_hf *hf, const hf_config *c, const wf_hf_writer *to,
                               char *message) {
     wf_json_text_options json;
     wf_sentencepiece_options spm;
     if (hf->src && wf_tokenizer_json(hf->src, &json))
-        return put(user, "tokenizer.json", json.json, json.bytes, message) &&
-               write_settings(hf, c, -1, put, user, message);
+        return wf_hf_put_bytes(to, "tokenizer.json", json.json, json.bytes, message) &&
+               write_settings(hf, c, -1, to, message);
     if (hf->src && wf_tokenizer_sentencepiece(hf->src, &spm) && wf_hf_same_pieces(hf->src, hf->tgt))
-        return write_model(hf, &spm, c, put, user, message);
+        return write_model(hf, &spm, c, to, message);
     wf_hf_note(hf->notes, "the folder has no tokenizer: T5's are a tokenizer.json or one "
                           "SentencePiece model for both sides, as train --spm-src FILE gives it");
     return true;

@@ -20,7 +20,7 @@ bool wf_hf_read_json_tokenizer(const char *folder, int64_t rows, const int32_t *
     return out->src || fail(message, "tokenizer.json: %.220s", reason);
 }
 
-void wf_hf_put_special(hf_text *t, const wf_tokenizer *from) {
+void wf_hf_put_special(wf_text *t, const wf_tokenizer *from) {
     wf_hf_put_as(t, "  \"added_tokens\": [");
     for (int32_t id = 0; id < WF_SPECIAL_IDS; id++) {
         wf_hf_put_as(t, "%s\n    {\"id\": %d, \"content\": ", id ? "," : "", (int)id);
@@ -42,7 +42,7 @@ char *wf_hf_codes(const wf_tokenizer *from) {
 
 enum { LONGEST_PIECE = 2048 };
 
-void wf_hf_put_merges(hf_text *t, const char *codes) {
+void wf_hf_put_merges(wf_text *t, const char *codes) {
     bool first = true;
     for (const char *line = strchr(codes, '\n'); line && line[1]; line = strchr(line + 1, '\n')) {
         size_t n = strcspn(line + 1, "\n"), left = strcspn(line + 1, " ");

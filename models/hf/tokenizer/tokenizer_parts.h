@@ -10,12 +10,12 @@
 bool wf_hf_read_json_tokenizer(const char *folder, int64_t rows, const int32_t *special, wf_hf *out,
                                char *message);
 /* Writes the special tokens as "added_tokens". */
-void wf_hf_put_special(hf_text *t, const wf_tokenizer *from);
+void wf_hf_put_special(wf_text *t, const wf_tokenizer *from);
 /* The text of a codes file with the vocabulary's merges, or "" without merges. The caller frees it.
  * NULL: out of memory. */
 char *wf_hf_codes(const wf_tokenizer *from);
 /* Writes the merges in the text of a codes file as pairs in JSON. Each line after its header has
  * two pieces with a space between them. */
-void wf_hf_put_merges(hf_text *t, const char *codes);
+void wf_hf_put_merges(wf_text *t, const char *codes);
 
 #endif

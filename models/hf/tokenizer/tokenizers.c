@@ -105,36 +105,29 @@ bool wf_hf_read_tokenizers(const char *folder, const hf_family *family, const hf
 /* Writes the settings. The file has one set of special tokens for both sides, so the source's
  * pieces are written. */
 static bool put_settings(const wf_tokenizer *src, const hf_config *c, int32_t unknown,
-                         bool separate, wf_hf_put put, void *user, char *message) {
+                         bool separate, const wf_hf_writer *to, char *message) {
     const char *pad = wf_tokenizer_piece(src, (int32_t)c->pad);
     const char *end = wf_tokenizer_piece(src, (int32_t)c->end);
     const char *unk = wf_tokenizer_piece(src, unknown);
     if (!pad || !end || !unk)
         return fail(message, "its vocabulary has no piece for padding, the end or the unknown");
-    hf_text t = { 0 };
-    char text[160];
-    int n = snprintf(text, sizeof text,
-                     "{\n  \"tokenizer_class\": \"MarianTokenizer\",\n  \"separate_vocabs\": %s,\n"
-                     "  \"model_max_length\": %lld",
-                     separate ? "true" : "false", (long long)c->c.max_len);
-    wf_hf_put_text(&t, text, (size_t)n);
-    wf_hf_put_token(&t, "unk_token", unk);
-    wf_hf_put_token(&t, "eos_token", end);
-    wf_hf_put_token(&t, "pad_token", pad);
-    wf_hf_put_text(&t, "\n}\n", 3);
-    bool ok = t.failed ? fail(message, "out of memory")
-                       : put(user, "tokenizer_config.json", t.text, t.n, message);
-    free(t.text);
-    return ok;
+    wf_text t = { 0 };
+    wf_hf_put_name(&t, "tokenizer_class", "MarianTokenizer");
+    wf_hf_put_flag(&t, "separate_vocabs", separate);
+    wf_hf_put_int(&t, "model_max_length", c->c.max_len);
+    wf_hf_put_name(&t, "unk_token", unk);
+    wf_hf_put_name(&t, "eos_token", end);
+    wf_hf_put_name(&t, "pad_token", pad);
+    return wf_hf_put_object(&t, "tokenizer_config.json", to, message);
 }
 
-bool wf_hf_write_tokenizers(wf_hf *hf, const hf_family *family, const hf_config *c, wf_hf_put put,
-                            void *user, char *message) {
+bool wf_hf_write_tokenizers(wf_hf *hf, const hf_family *family, const hf_config *c,
+                            const wf_hf_writer *to, char *message) {
     wf_sentencepiece_options s, t;
     if (wf_hf_languages_next(family->name, NULL))
-        return wf_hf_write_multilingual(hf, family, c, put, user, message);
-    if (family->t5) return wf_hf_write_t5_tokenizer(hf, c, put, user, message);
-    if (!family->may_separate) return wf_hf_write_byte_level(hf, c, put, user, message);
+        return wf_hf_write_multilingual(hf, family, c, to, message);
+    if (family->t5) return wf_hf_write_t5_tokenizer(hf, c, to, message);
+    if (!family->may_separate) return wf_hf_write_byte_level(hf, c, to, message);
     if (!wf_tokenizer_sentencepiece(hf->src, &s) || !wf_tokenizer_sentencepiece(hf->tgt, &t)) {
         wf_hf_note(hf->notes,
                    "the folder has no tokenizer: the model has none of SentencePiece; a model "
@@ -145,11 +138,10 @@ bool wf_hf_write_tokenizers(wf_hf *hf, const hf_family *family, const hf_config 
         wf_hf_note(hf->notes, "Marian's tokenizer ends every source with the end token, and puts "
                               "nothing else around a line: this model's does not");
     bool separate = !wf_hf_same_pieces(hf->src, hf->tgt);
-    return put(user, "source.spm", s.model, s.bytes, message) &&
-           put(user, "target.spm", t.model, t.bytes, message) &&
-           wf_hf_put_vocabulary(hf->src, wf_tokenizer_size(hf->src), "vocab.json", put, user,
-                                message) &&
+    return wf_hf_put_bytes(to, "source.spm", s.model, s.bytes, message) &&
+           wf_hf_put_bytes(to, "target.spm", t.model, t.bytes, message) &&
+           wf_hf_put_vocabulary(hf->src, wf_tokenizer_size(hf->src), "vocab.json", to, message) &&
            (!separate || wf_hf_put_vocabulary(hf->tgt, wf_tokenizer_size(hf->tgt),
-                                              "target_vocab.json", put, user, message)) &&
-           put_settings(hf->src, c, s.special[WF_UNK_ID], separate, put, user, message);
+                                              "target_vocab.json", to, message)) &&
+           put_settings(hf->src, c, s.special[WF_UNK_ID], separate, to, message);
 }
