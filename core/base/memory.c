@@ -66,6 +66,14 @@ bool wf_grow(void *array, size_t *capacity, size_t need, size_t size) {
     return true;
 }
 
+char *wf_copy(const void *bytes, size_t n) {
+    char *copy = malloc(n + 1);
+    if (!copy) return NULL;
+    if (n) memcpy(copy, bytes, n);
+    copy[n] = '\0';
+    return copy;
+}
+
 /* ---- arenas ---------------------------------------------------------------------------------- */
 
 #define LARGEST_BLOCK ((size_t)1 << 25)

@@ -25,6 +25,9 @@ void wf_memory_free(void *p, size_t bytes);
  * `array` is the address of the pointer to them. False, with the array unchanged: out of memory. */
 bool wf_grow(void *array, size_t *capacity, size_t need, size_t size);
 
+/* A copy of n bytes with a '\0' after them. The caller frees it. NULL: out of memory. */
+char *wf_copy(const void *bytes, size_t n);
+
 /* An arena: a list of blocks from which many pieces are allocated. The first block has `first`
  * bytes, and each further block twice as many as the one before, up to 32 MiB, or as many as a
  * larger piece needs. So a small graph takes little memory, and the small pieces of a large graph

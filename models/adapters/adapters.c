@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/memory.h"
 #include "core/graph_internal.h"
 #include "core/product_hook.h"
 #include "models/kind.h"
@@ -159,9 +160,8 @@ static wf_tensor *apply(void *user, wf_tensor *y, wf_tensor *x, wf_tensor *weigh
 void wf_adapters_begin(wf_model *m) {
     wf_adapters *o = &m->training.adapters;
     const char *targets = o->targets ? o->targets : USUAL;
-    char *copy = malloc(strlen(targets) + 1);
-    o->targets = copy ? strcpy(copy, targets) : NULL;
-    if (!copy)
+    o->targets = wf_copy(targets, strlen(targets));
+    if (!o->targets)
         wf_poison(m->graph, "out of memory");
     else if (o->rank < 0 || o->rank > INT32_MAX)
         wf_poison(m->graph, "adapters of rank %lld, not from 0 to 2^31 - 1", (long long)o->rank);

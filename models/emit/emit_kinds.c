@@ -155,7 +155,7 @@ static void write_symbols(text_emitter *x, const wf_tokenizer *t) {
 /* Is the symbol a character, or one with the mark of a word's end? */
 static bool is_character(const wf_tokenizer *t, int32_t symbol) {
     const char *text = wf_strings_at(&t->symbols, symbol);
-    size_t n = wf_strings_bytes(&t->symbols, symbol), bytes = wf_utf8_length(text, n);
+    size_t n = wf_strings_span(&t->symbols, symbol).bytes, bytes = wf_utf8_length(text, n);
     return bytes && (bytes == n || strcmp(text + bytes, END_OF_WORD) == 0);
 }
 
@@ -252,9 +252,8 @@ static bool decode_level(text_emitter *x, const wf_tokenizer *t, char *message) 
     bool ok = pieces || fail(message, "out of memory");
     for (int32_t id = 0; ok && id < n; id++)
         if (!wf_byte_level_is_text(t->byte_level, id)) pieces[id] = NULL;
-    ok = ok &&
-         wf_write_pieces(&x->tables, "target_pieces", "Pieces by their ids; \"\" gives no text.",
-                         pieces, n, message);
+    ok = ok && wf_write_pieces(&x->tables, "target_pieces",
+                               "Pieces by their ids; \"\" gives no text.", pieces, n, message);
     free(pieces);
     x->longest *= 3; /* a byte may become U+FFFD, which has 3 bytes */
     wf_text_puts(&x->decode, "    (void)w;\n    decode_level(target_pieces, ids, n, to);\n");

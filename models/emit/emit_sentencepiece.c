@@ -196,7 +196,7 @@ static int kind_of(const wf_sentencepiece *s, int32_t id, unsigned char *byte) {
     if (!text || wf_sentencepiece_special(s, id)) return IS_SKIPPED;
     int32_t piece = s->o.pieces ? wf_spm_id(m, (wf_span){ text, strlen(text) }) : id;
     const wf_spm_piece *p = &m->pieces[piece];
-    bool same = p->text.bytes == strlen(text) && memcmp(p->text.text, text, p->text.bytes) == 0;
+    bool same = strcmp(m->texts[piece], text) == 0;
     *byte = (unsigned char)(p->type == SPM_BYTE ? byte_of(m, piece) : 0);
     if (p->type == SPM_BYTE) return IS_BYTE;
     if (p->type == SPM_UNKNOWN) return same ? IS_SURFACE : IS_RAW;

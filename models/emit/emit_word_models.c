@@ -21,7 +21,7 @@ static const char **texts_by_id(const wf_word_model *m, char *message) {
     for (size_t id = 0; ok && id < v->n_ids; id++) {
         int32_t i = v->by_id[id];
         if (i >= 0 && v->ids[i] == (int32_t)id) texts[id] = wf_strings_at(&v->texts, i);
-        if (texts[id] && strlen(texts[id]) != wf_strings_bytes(&v->texts, i))
+        if (texts[id] && strlen(texts[id]) != wf_strings_span(&v->texts, i).bytes)
             ok = fail(message, "a token with a zero byte has no form in C");
     }
     if (ok) return texts;

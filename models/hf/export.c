@@ -250,9 +250,8 @@ typedef struct gathered {
 static bool gather(void *user, const char *name, const void *bytes, size_t size, char *message) {
     gathered *g = user;
     assert(g->n < MOST_FILES && wf_hf_is_file(name));
-    char *copy = malloc(size + 1);
+    char *copy = wf_copy(bytes, size);
     if (!copy) return fail(message, "out of memory");
-    if (size) memcpy(copy, bytes, size);
     g->names[g->n] = name;
     g->bytes[g->n] = copy;
     g->size[g->n++] = size;

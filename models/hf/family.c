@@ -157,6 +157,13 @@ const hf_activation wf_hf_activations[] = {
 };
 const int wf_hf_n_activations = sizeof wf_hf_activations / sizeof *wf_hf_activations;
 
+bool wf_hf_find_activation(const char *name, wf_activation *out) {
+    int i = 0;
+    while (i < wf_hf_n_activations && strcmp(wf_hf_activations[i].name, name) != 0) i++;
+    if (i < wf_hf_n_activations) *out = wf_hf_activations[i].activation;
+    return i < wf_hf_n_activations;
+}
+
 bool wf_hf_ignored_key(const char *name) {
     static const char *const names[] = {
         /* of training */

@@ -84,6 +84,7 @@ typedef struct hf_activation {
 } hf_activation;
 extern const hf_activation wf_hf_activations[];
 extern const int wf_hf_n_activations;
+bool wf_hf_find_activation(const char *name, wf_activation *out); /* false: no such name */
 
 /* ---- names of tensors ------------------------------------------------------------------------ */
 

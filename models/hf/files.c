@@ -9,11 +9,13 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "core/base/memory.h"
 #include "core/file/lfs.h"
 #include "models/message.h"
 #include "object.h"
 
-enum { MOST_BYTES = 1 << 28 };
+/* The most bytes of a file, and the least that are asked for at once. */
+enum { MOST_BYTES = 1 << 28, LEAST_BYTES = 1 << 16 };
 
 /* The names. Of the four files of weights, the first that exists is read. */
 static const char *const names[] = {
@@ -74,27 +76,21 @@ bool wf_hf_exists(const char *folder, const char *name) {
 }
 
 static char *read_stream(FILE *f, const char *name, size_t *bytes, char *message) {
-    size_t room = 1 << 16, n = 0;
-    char *text = malloc(room + 1);
-    for (size_t got; text && n < MOST_BYTES; n += got) {
-        if (n == room) {
-            char *more = realloc(text, 2 * room + 1);
-            if (!more) break;
-            text = more;
-            room *= 2;
-        }
-        if ((got = fread(text + n, 1, room - n, f)) == 0) {
-            if (ferror(f)) {
-                fail(message, "%s: %s", name, strerror(errno));
-                free(text);
-                return NULL;
-            }
-            text[n] = '\0';
-            *bytes = n;
-            return text;
-        }
+    size_t room = 0, n = 0, got = 1;
+    char *text = NULL;
+    const char *why = NULL;
+    while (got && !why) {
+        bool grown = wf_grow(&text, &room, n + LEAST_BYTES, 1);
+        got = grown ? fread(text + n, 1, room - n - 1, f) : 0;
+        n += got;
+        if (!grown) why = "out of memory";
+        if (grown && ferror(f)) why = strerror(errno);
+        if (n >= MOST_BYTES) why = "more than 256 MB";
     }
-    fail(message, "%s: %s", name, n >= MOST_BYTES ? "more than 256 MB" : "out of memory");
+    *bytes = n;
+    if (!why) text[n] = '\0';
+    if (!why) return text;
+    fail(message, "%s: %s", name, why);
     return free(text), NULL;
 }
 

@@ -2,6 +2,7 @@
 #ifndef WEFT_MODELS_HF_FOLDER_H
 #define WEFT_MODELS_HF_FOLDER_H
 
+#include "core/base/memory.h"
 #include "core/emit/c_text.h"
 #include "core/file_internal.h"
 #include "family.h"
@@ -177,6 +178,8 @@ WF_PRINTF(2, 3) void wf_hf_note(char notes[WF_HF_NOTES], const char *format, ...
 bool wf_hf_put_vocabulary(const wf_tokenizer *t, int64_t n, const char *name,
                           const wf_hf_writer *to, char *message);
 bool wf_hf_same_pieces(const wf_tokenizer *a, const wf_tokenizer *b);
+/* True if the first ids of a have the pieces of b. */
+bool wf_hf_begins_with(const wf_tokenizer *a, const wf_tokenizer *b);
 /* Reads an object that maps pieces to ids, which are 0 to n - 1, each once. Returns the pieces by
  * id, in an array to be freed; the texts belong to the object. NULL with message. */
 const char **wf_hf_pieces(const hf_object *o, int64_t *n, char *message);

@@ -45,23 +45,9 @@ bool wf_hf_check_constant(const hf_object *o, const hf_value *v, const hf_consta
 static bool read_activation(const hf_object *o, const hf_value *v, wf_activation *out,
                             char *message) {
     char name[64];
-    bool text = wf_hf_string(v, name, sizeof name);
-    for (int i = 0; text && i < wf_hf_n_activations; i++) {
-        if (strcmp(wf_hf_activations[i].name, name) != 0) continue;
-        *out = wf_hf_activations[i].activation;
-        return true;
-    }
-    return wf_hf_wrong(o, v, "one of swish, silu, relu, gelu, gelu_new, gelu_pytorch_tanh",
+    return (wf_hf_string(v, name, sizeof name) && wf_hf_find_activation(name, out)) ||
+           wf_hf_wrong(o, v, "one of swish, silu, relu, gelu, gelu_new, gelu_pytorch_tanh",
                        message);
-}
-
-/* Reads an id, which may stand in a list of length 1. */
-static bool read_id(const hf_value *v, int64_t *out) {
-    int32_t id;
-    if (*v->text != '[') return wf_hf_int(v, out) && *out >= 0 && *out <= INT32_MAX;
-    if (wf_hf_ids(v, 1, &id, 1) != 1) return false;
-    *out = id;
-    return true;
 }
 
 /* Reads the form of the feed-forward layers: the activation, and whether they are gated. */
@@ -91,12 +77,12 @@ bool wf_hf_read_key(const hf_object *o, const hf_key *row, void *c, char *messag
         return wf_hf_real(&there, at) || wf_hf_wrong(o, &there, "a number", message);
     case HF_FIRST_ID:
         if (*there.text != '[' || wf_hf_ids(&there, 1, ids, HF_MOST_ENDS) < 1)
-            return (!v && wf_hf_int(&there, at)) || read_id(&there, at) ||
+            return (!v && wf_hf_int(&there, at)) || wf_hf_id(&there, at) ||
                    wf_hf_wrong(o, &there, "a token's id, or a list of ids", message);
         *(int64_t *)at = ids[0];
         return true;
     case HF_ID:
-        return (!v && wf_hf_int(&there, at)) || read_id(&there, at) ||
+        return (!v && wf_hf_int(&there, at)) || wf_hf_id(&there, at) ||
                wf_hf_wrong(o, &there, "a token's id", message);
     default:
         return (wf_hf_int(&there, at) && *(int64_t *)at >= 0 && *(int64_t *)at <= INT32_MAX) ||

@@ -134,25 +134,13 @@ static bool whole(const hf_object *o, const char *key, int64_t low, int64_t high
     return wf_hf_wrong(o, v, want, message);
 }
 
-static bool flag(const hf_object *o, const char *key, bool *out, char *message) {
-    const hf_value *v = wf_hf_find(o, key);
-    return !v || wf_hf_bool(v, out) || wf_hf_wrong(o, v, "true or false", message);
-}
-
 /* Reads the value of a key as an id, or as a list of one id. *out becomes -1 if the key is
  * missing. */
 static bool one_id(const hf_object *o, const char *key, int64_t *out, char *message) {
     const hf_value *v = wf_hf_find(o, key);
-    int32_t id;
     *out = -1;
-    if (!v) return true;
-    if (*v->text == '[') {
-        if (wf_hf_ids(v, 1, &id, 1) != 1) return wf_hf_wrong(o, v, "one token's id", message);
-        *out = id;
-        return true;
-    }
-    return (wf_hf_int(v, out) && *out >= 0 && *out <= INT32_MAX) ||
-           wf_hf_wrong(o, v, "a token's id", message);
+    return !v || wf_hf_id(v, out) ||
+           wf_hf_wrong(o, v, *v->text == '[' ? "one token's id" : "a token's id", message);
 }
 
 /* ---- parts of a search ----------------------------------------------------------------------- */
@@ -371,7 +359,7 @@ static bool read_sample(const hf_object *o, bool *samples, wf_generation *g, cha
     enum { LIKELIEST = 50 };
     wf_decode_options *d = &g->options;
     int64_t top_k = LIKELIEST;
-    if (!flag(o, "do_sample", &d->sample, message)) return false;
+    if (!wf_hf_flag(o, "do_sample", &d->sample, message)) return false;
     *samples = d->sample;
     if (d->sample && d->beam > 1) {
         d->sample = false;
@@ -390,7 +378,7 @@ static bool read_forced(const hf_object *o, const hf_config *c, wf_generation *g
     bool older = false;
     if (!one_id(o, "forced_bos_token_id", &first, message) ||
         !one_id(o, "forced_eos_token_id", &end, message) ||
-        !flag(o, "force_bos_token_to_be_generated", &older, message))
+        !wf_hf_flag(o, "force_bos_token_to_be_generated", &older, message))
         return false;
     /* the older name of forced_bos_token_id, in config.json */
     if (first < 0 && older && !one_id(o, "bos_token_id", &first, message)) return false;
@@ -418,7 +406,7 @@ bool wf_hf_read_search(const hf_object *o, hf_config *c, hf_search *s, char *not
               read_end(o, c, g, notes, message) &&
               (c->decoder_only || agreed_id(o, "pad_token_id", &c->pad, message)) &&
               whole(o, "num_beams", 1, 1024, &beam, message) &&
-              flag(o, "renormalize_logits", &s->renormalize, message) &&
+              wf_hf_flag(o, "renormalize_logits", &s->renormalize, message) &&
               read_ban(o, "bad_words_ids", 2, c, g, message) &&
               read_ban(o, "suppress_tokens", 1, c, g, message) &&
               read_stop(o, &g->options, message) && read_penalty(o, &g->options, message) &&

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/memory.h"
 #include "core/base/utf8.h"
 #include "core/file.h"
 #include "core/file/json.h"
@@ -18,7 +19,7 @@ static int by_key(const void *a, const void *b) {
 
 /* A value's text is taken from the copy that the reader does not decode. */
 static bool read_pair(hf_object *o, struct wf_json *j, const char *key) {
-    while (j->at < j->end && *j->at && strchr(" \t\n\r", *j->at)) j->at++;
+    wf_json_next(j);
     size_t from = (size_t)(j->at - j->start);
     if (!wf_json_skip(j)) return false;
     o->values[o->n++] = (hf_value){ key, o->text + from, (size_t)(j->at - j->start) - from };
@@ -26,15 +27,11 @@ static bool read_pair(hf_object *o, struct wf_json *j, const char *key) {
 }
 
 static bool read_pairs(hf_object *o, struct wf_json *j, char *message) {
-    int room = 0;
+    size_t room = 0;
     char *key;
     for (bool first = true; wf_json_key(j, &first, &key);) {
-        if (o->n == room) {
-            room = room ? 2 * room : 64;
-            hf_value *more = realloc(o->values, (size_t)room * sizeof *more);
-            if (!more) return fail(message, "out of memory");
-            o->values = more;
-        }
+        if (!wf_grow(&o->values, &room, (size_t)o->n + 1, sizeof *o->values))
+            return fail(message, "out of memory");
         if (!read_pair(o, j, key)) break;
     }
     if (!*j->error) wf_json_finish(j);
@@ -52,10 +49,8 @@ static bool unique(hf_object *o, char *message) {
 
 bool wf_hf_object_parse(hf_object *o, const char *name, char *text, size_t bytes, char *message) {
     struct wf_json j;
-    *o = (hf_object){ .file = name, .text = text, .keys = text ? malloc(bytes + 1) : NULL };
+    *o = (hf_object){ .file = name, .text = text, .keys = text ? wf_copy(text, bytes) : NULL };
     if (!o->keys) return fail(message, "out of memory");
-    memcpy(o->keys, text, bytes);
-    o->keys[bytes] = '\0';
     if (!wf_json_begin(&j, o->keys, bytes)) return fail(message, "%s: it is not UTF-8", name);
     return read_pairs(o, &j, message) && unique(o, message);
 }
@@ -67,17 +62,17 @@ bool wf_hf_object_read(hf_object *o, const char *folder, const char *name, char 
     return text && wf_hf_object_parse(o, name, text, bytes, message);
 }
 
+bool wf_hf_object_read_if(hf_object *o, const char *folder, const char *name, char *message) {
+    *o = (hf_object){ .file = name };
+    return !wf_hf_exists(folder, name) || wf_hf_object_read(o, folder, name, message);
+}
+
 bool wf_hf_object_in(hf_object *o, const hf_object *outer, const char *key, char *message) {
     const hf_value *v = wf_hf_find(outer, key);
     *o = (hf_object){ .file = outer->file };
     if (!v || *v->text != '{')
         return fail(message, "%s: '%s' is %s", outer->file, key, v ? "no object" : "missing");
-    char *text = malloc(v->bytes + 1);
-    if (text) {
-        memcpy(text, v->text, v->bytes);
-        text[v->bytes] = '\0';
-    }
-    return wf_hf_object_parse(o, outer->file, text, v->bytes, message);
+    return wf_hf_object_parse(o, outer->file, wf_copy(v->text, v->bytes), v->bytes, message);
 }
 
 void wf_hf_object_free(hf_object *o) {
@@ -126,10 +121,8 @@ bool wf_hf_int(const hf_value *v, int64_t *out) {
 /* Starts to read a value. The reader decodes in place, so it reads a copy. Returns the copy, which
  * the caller frees; NULL: out of memory. */
 static char *begin(struct wf_json *j, const hf_value *v) {
-    char *copy = malloc(v->bytes + 1);
-    if (!copy) return NULL;
-    memcpy(copy, v->text, v->bytes);
-    wf_json_begin(j, copy, v->bytes);
+    char *copy = wf_copy(v->text, v->bytes);
+    if (copy) wf_json_begin(j, copy, v->bytes);
     return copy;
 }
 
@@ -161,6 +154,14 @@ int wf_hf_ids(const hf_value *v, int depth, int32_t *ids, int most) {
     ok = ok && !*j.error;
     free(copy);
     return ok ? n : -1;
+}
+
+bool wf_hf_id(const hf_value *v, int64_t *out) {
+    int32_t id;
+    if (*v->text != '[') return wf_hf_int(v, out) && *out >= 0 && *out <= INT32_MAX;
+    if (wf_hf_ids(v, 1, &id, 1) != 1) return false;
+    *out = id;
+    return true;
 }
 
 bool wf_hf_reals(const hf_value *v, double *out, int n) {
@@ -206,6 +207,11 @@ const char *wf_hf_show(const hf_value *v, char out[HF_SHOWN]) {
 bool wf_hf_wrong(const hf_object *o, const hf_value *v, const char *want, char *message) {
     char text[HF_SHOWN];
     return fail(message, "%s: '%.60s' is %s, not %s", o->file, v->key, wf_hf_show(v, text), want);
+}
+
+bool wf_hf_flag(const hf_object *o, const char *key, bool *out, char *message) {
+    const hf_value *v = wf_hf_find(o, key);
+    return !v || wf_hf_bool(v, out) || wf_hf_wrong(o, v, "true or false", message);
 }
 
 bool wf_hf_lists(const hf_value *v, const char *string) {

@@ -41,6 +41,8 @@ bool wf_hf_exists(const char *folder, const char *name);
 /* Read an object. False with message: the file cannot be read, is no object, or has a key twice.
  * Free o in either case. */
 bool wf_hf_object_read(hf_object *o, const char *folder, const char *name, char *message);
+/* Like wf_hf_object_read, but a file that does not exist has no pairs. */
+bool wf_hf_object_read_if(hf_object *o, const char *folder, const char *name, char *message);
 /* wf_hf_object_parse parses a text, which then belongs to o. wf_hf_object_in parses the object that
  * is the value of a key in `outer`. False with message; free o in either case. */
 bool wf_hf_object_parse(hf_object *o, const char *name, char *text, size_t bytes, char *message);
@@ -56,6 +58,8 @@ bool wf_hf_int(const hf_value *v, int64_t *out);
 bool wf_hf_real(const hf_value *v, double *out);
 bool wf_hf_bool(const hf_value *v, bool *out);
 bool wf_hf_string(const hf_value *v, char *out, size_t size);
+/* Read a token's id, from 0 to INT32_MAX, which may stand in a list of length 1. */
+bool wf_hf_id(const hf_value *v, int64_t *out);
 /* Read an array of n numbers. False: the value is no such array. */
 bool wf_hf_reals(const hf_value *v, double *out, int n);
 /* Write the value's text without the white space outside of its strings. Like snprintf it returns
@@ -67,6 +71,9 @@ enum { HF_SHOWN = 64 };
 const char *wf_hf_show(const hf_value *v, char out[HF_SHOWN]);
 /* Writes the message that v, a value in o, is not `want`. Always returns false. */
 bool wf_hf_wrong(const hf_object *o, const hf_value *v, const char *want, char *message);
+/* Reads the value of a key as true or false; *out stays as it is if the key is missing. False with
+ * message. */
+bool wf_hf_flag(const hf_object *o, const char *key, bool *out, char *message);
 /* Read an array of at most `most` ids; with depth 2 each id is in an array of its own. Returns how
  * many there are; -1: the value is no such array, or out of memory. */
 int wf_hf_ids(const hf_value *v, int depth, int32_t *ids, int most);

@@ -177,14 +177,13 @@ float *wf_hf_add_tensor(hf_tensors *t, const char *name, int ndim, const int64_t
     wf_entry *more = realloc(t->entries, ((size_t)t->n + 1) * sizeof *more);
     if (!more) return NULL;
     for (int i = 0; i < ndim; i++) count *= (size_t)shape[i];
-    char *copy = malloc(strlen(name) + 1);
+    char *copy = wf_copy(name, strlen(name));
     float *data = calloc(count + 1, sizeof *data);
     t->entries = more;
     wf_entry *e = &more[t->n++];
     *e = (wf_entry){ .name = copy, .dtype = "F32", .ndim = ndim, .data = data };
     e->bytes = count * sizeof *data;
     memcpy(e->shape, shape, (size_t)ndim * sizeof *shape);
-    if (copy) strcpy(copy, name);
     return copy ? data : NULL;
 }
 
@@ -209,18 +208,12 @@ void wf_hf_tensors_free(hf_tensors *t) {
 /* ---- the names of a folder's files: those of files.c, and the weight files of an index ------- */
 
 static bool add(wf_hf_files *list, const char *name, size_t bytes) {
-    if (!(list->n & (list->n - 1))) {
-        size_t room = list->n ? 2 * (size_t)list->n : 1;
-        char **more = realloc(list->names, room * sizeof *more);
-        if (!more) return false;
-        list->names = more;
-    }
-    char *copy = malloc(bytes + 1);
-    if (!copy) return false;
-    memcpy(copy, name, bytes);
-    copy[bytes] = '\0';
-    list->names[list->n++] = copy;
-    return true;
+    char **more = realloc(list->names, ((size_t)list->n + 1) * sizeof *more);
+    if (!more) return false;
+    list->names = more;
+    char *copy = wf_copy(name, bytes);
+    if (copy) list->names[list->n++] = copy;
+    return copy;
 }
 
 static bool add_shards(wf_hf_files *list, const char *folder, const char *index, char *message) {

@@ -98,13 +98,9 @@ bool wf_hf_t5_feed_forward(const char *text, bool *gated, wf_activation *activat
     size_t n = strlen(GATED);
     *gated = strncmp(text, GATED, n) == 0;
     if (*gated) text += n;
-    for (int i = 0; i < wf_hf_n_activations; i++) {
-        if (strcmp(wf_hf_activations[i].name, text) != 0) continue;
-        *activation = wf_hf_activations[i].activation;
-        if (*gated && *activation == WF_GELU) *activation = WF_GELU_TANH;
-        return true;
-    }
-    return false;
+    if (!wf_hf_find_activation(text, activation)) return false;
+    if (*gated && *activation == WF_GELU) *activation = WF_GELU_TANH;
+    return true;
 }
 
 bool wf_hf_t5_feed_forward_name(bool gated, wf_activation activation, char text[32]) {

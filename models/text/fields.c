@@ -80,8 +80,7 @@ bool wf_ids_read(const char *text, int32_t *ids, int *n, char *message) {
 bool wf_pieces_read(wf_pieces *p, const char *json, char *message) {
     struct wf_json j;
     size_t bytes = strlen(json);
-    if (!(p->text = malloc(bytes + 1))) return fail(message, "out of memory");
-    memcpy(p->text, json, bytes + 1);
+    if (!(p->text = wf_copy(json, bytes))) return fail(message, "out of memory");
     if (wf_json_begin(&j, p->text, bytes))
         for (bool first = true; wf_json_item(&j, &first);) {
             char *piece;

@@ -70,14 +70,15 @@ bool wf_running_check(wf_token_kind kind, wf_span text, char *message) {
 /* ---- back ------------------------------------------------------------------------------------ */
 
 void wf_unspell(const wf_tokenizer *t, wf_span piece, wf_sink *to) {
-    for (wf_span c; piece.bytes; piece.text += c.bytes, piece.bytes -= c.bytes) {
-        c = wf_code_point(piece.text, piece.bytes);
-        int byte = t->kind == WF_TEXT_CHARACTERS ? control_of(c) : wf_character_byte((uint32_t)code_of(c));
+    while (piece.bytes) {
+        wf_span c = wf_character_next(&piece);
+        int byte =
+            t->kind == WF_TEXT_CHARACTERS ? control_of(c) : wf_character_byte((uint32_t)code_of(c));
         char raw = (char)byte;
         if (byte >= 0)
             put(to, &raw, 1);
         else
-            put(to, c.text, c.bytes);
+            put_span(to, c);
     }
 }
 
@@ -111,8 +112,6 @@ bool wf_chunk_next(wf_span *rest, wf_span *chunk) {
     if (class_of(text[0]) == BLANK && text[n - 1] == ' ' && n < rest->bytes)
         /* the last space of the run belongs to the next chunk */
         n = n > 1 ? n - 1 : run_end(*rest, 1);
-    *chunk = (wf_span){ text, n };
-    rest->text += n;
-    rest->bytes -= n;
+    *chunk = wf_span_take(rest, n);
     return true;
 }

@@ -51,9 +51,8 @@ const char *wf_strings_at(const wf_strings *s, int32_t i) {
     assert(i >= 0 && i < s->n);
     return s->bytes + s->strings[i].start;
 }
-size_t wf_strings_bytes(const wf_strings *s, int32_t i) {
-    assert(i >= 0 && i < s->n);
-    return s->strings[i].bytes;
+wf_span wf_strings_span(const wf_strings *s, int32_t i) {
+    return (wf_span){ wf_strings_at(s, i), s->strings[i].bytes };
 }
 
 static int32_t find(const wf_strings *s, const char *text, size_t bytes, uint32_t hash) {

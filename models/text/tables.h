@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "core/base/memory.h"
 
@@ -16,6 +17,22 @@ typedef struct wf_span {
     const char *text;
     size_t bytes;
 } wf_span;
+
+/* Takes the first n bytes of a text: returns them, and *rest begins after them. */
+static inline wf_span wf_span_take(wf_span *rest, size_t n) {
+    wf_span taken = { rest->text, n };
+    if (n) rest->text += n; /* an empty text may be NULL */
+    rest->bytes -= n;
+    return taken;
+}
+
+static inline bool wf_span_begins(wf_span s, wf_span with) {
+    return !with.bytes || (s.bytes >= with.bytes && memcmp(s.text, with.text, with.bytes) == 0);
+}
+
+static inline bool wf_span_is(wf_span a, wf_span b) {
+    return a.bytes == b.bytes && wf_span_begins(a, b);
+}
 
 typedef struct wf_strings {
     int32_t n;
@@ -30,7 +47,7 @@ typedef struct wf_strings {
 int32_t wf_strings_find(const wf_strings *s, const char *text, size_t bytes); /* -1: not there */
 int32_t wf_strings_add(wf_strings *s, const char *text, size_t bytes);        /* -1: no memory */
 const char *wf_strings_at(const wf_strings *s, int32_t i);
-size_t wf_strings_bytes(const wf_strings *s, int32_t i);
+wf_span wf_strings_span(const wf_strings *s, int32_t i);
 /* Brings into the cache what finding or adding n <= 128 strings will read. Prefetching for many
  * strings at once takes less time than waiting for memory at each. */
 enum { WF_STRINGS_AHEAD = 128 };

@@ -13,12 +13,15 @@ bool wf_tally_add(wf_tally *c, wf_span s, int64_t times) {
 }
 
 bool wf_tally_characters(wf_tally *c, wf_span text, int64_t times) {
-    while (text.bytes) {
-        wf_span character = wf_code_point(text.text, text.bytes);
-        text.text += character.bytes;
-        text.bytes -= character.bytes;
-        if (!wf_tally_add(c, character, times)) return false;
-    }
+    while (text.bytes)
+        if (!wf_tally_add(c, wf_character_next(&text), times)) return false;
+    return true;
+}
+
+bool wf_tally_alphabet(wf_tally *c, const wf_tally *words) {
+    for (int32_t i = 0; i < words->strings.n; i++)
+        if (!wf_tally_characters(c, wf_strings_span(&words->strings, i), words->counts[i]))
+            return false;
     return true;
 }
 
@@ -30,14 +33,14 @@ void wf_tally_free(wf_tally *c) {
 
 static int by_count(const void *a, const void *b) {
     const wf_ranked *x = a, *y = b;
-    return x->count != y->count ? (x->count < y->count ? 1 : -1) : strcmp(x->text, y->text);
+    return x->count != y->count ? (x->count < y->count ? 1 : -1)
+                                : strcmp(x->text.text, y->text.text);
 }
 
 wf_ranked *wf_tally_rank(const wf_tally *c) {
     wf_ranked *r = malloc(((size_t)c->strings.n + 1) * sizeof *r);
     for (int32_t i = 0; r && i < c->strings.n; i++)
-        r[i] = (wf_ranked){ wf_strings_at(&c->strings, i), wf_strings_bytes(&c->strings, i),
-                            c->counts[i] };
+        r[i] = (wf_ranked){ wf_strings_span(&c->strings, i), c->counts[i] };
     if (r) qsort(r, (size_t)c->strings.n, sizeof *r, by_count);
     return r;
 }

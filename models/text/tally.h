@@ -13,11 +13,11 @@ typedef struct wf_tally {
 
 bool wf_tally_add(wf_tally *c, wf_span s, int64_t times);           /* false: out of memory */
 bool wf_tally_characters(wf_tally *c, wf_span text, int64_t times); /* each code point */
+bool wf_tally_alphabet(wf_tally *c, const wf_tally *words);         /* each code point of words */
 void wf_tally_free(wf_tally *c);
 
 typedef struct wf_ranked {
-    const char *text;
-    size_t bytes;
+    wf_span text; /* with a '\0' after it */
     int64_t count;
 } wf_ranked;
 

@@ -29,21 +29,16 @@ bool wf_text_check(const char *line, size_t bytes, char *message) {
 bool wf_line_next(wf_span *rest, wf_span *line) {
     if (!rest->bytes) return false;
     const char *end = memchr(rest->text, '\n', rest->bytes);
-    *line = (wf_span){ rest->text, end ? (size_t)(end - rest->text) + 1 : rest->bytes };
-    rest->text += line->bytes;
-    rest->bytes -= line->bytes;
+    *line = wf_span_take(rest, end ? (size_t)(end - rest->text) + 1 : rest->bytes);
     return true;
 }
 
 bool wf_word_next(wf_span *rest, wf_span *word) {
-    size_t begin = 0, end;
-    while (begin < rest->bytes && wf_is_blank(rest->text[begin])) begin++;
-    for (end = begin; end < rest->bytes && !wf_is_blank(rest->text[end]);) end++;
-    if (begin == end) return false;
-    *word = (wf_span){ rest->text + begin, end - begin };
-    rest->text += end;
-    rest->bytes -= end;
-    return true;
+    size_t n = 0;
+    while (rest->bytes && wf_is_blank(*rest->text)) wf_span_take(rest, 1);
+    while (n < rest->bytes && !wf_is_blank(rest->text[n])) n++;
+    *word = wf_span_take(rest, n);
+    return n > 0;
 }
 
 wf_span wf_code_point(const char *text, size_t bytes) {

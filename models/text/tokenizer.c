@@ -87,10 +87,7 @@ static void put_bytes(const wf_tokenizer *t, wf_span text, ids *to) {
 
 static void put_characters(const wf_tokenizer *t, wf_span text, ids *to) {
     char spelled[CODE_POINT];
-    for (wf_span c; text.bytes; text.text += c.bytes, text.bytes -= c.bytes) {
-        c = wf_code_point(text.text, text.bytes);
-        put_piece(t, wf_spell_character(c, spelled), to);
-    }
+    while (text.bytes) put_piece(t, wf_spell_character(wf_character_next(&text), spelled), to);
 }
 
 static bool put_chunks(wf_tokenizer *t, wf_span text, ids *to) {
@@ -129,8 +126,7 @@ int64_t wf_tokenizer_encode(wf_tokenizer *t, const char *line, size_t bytes, int
     if (!wf_text_check(line, bytes, message)) return -1;
     wf_span rest = wf_line_body(line, bytes), s;
     if (t->kind == WF_CHARACTERS)
-        for (; rest.bytes; rest.text += s.bytes, rest.bytes -= s.bytes)
-            put_piece(t, s = wf_code_point(rest.text, rest.bytes), &to);
+        while (rest.bytes) put_piece(t, wf_character_next(&rest), &to);
     while (wf_word_next(&rest, &s)) {
         if (t->kind == WF_WORDS)
             put_piece(t, s, &to);

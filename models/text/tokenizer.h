@@ -75,6 +75,10 @@ bool wf_line_next(wf_span *rest, wf_span *line);
 bool wf_word_next(wf_span *rest, wf_span *word);
 /* the first code point of a text that is not empty */
 wf_span wf_code_point(const char *text, size_t bytes);
+/* takes the first code point of a text that is not empty */
+static inline wf_span wf_character_next(wf_span *rest) {
+    return wf_span_take(rest, wf_code_point(rest->text, rest->bytes).bytes);
+}
 bool wf_is_blank(char c); /* true for white space within a line */
 
 /* ---- output in the manner of snprintf -------------------------------------------------------- */
@@ -95,6 +99,10 @@ static inline void put(wf_sink *s, const char *text, size_t bytes) {
     if (n) memcpy(s->text + s->used, text, n);
     if (s->used < s->size) s->text[s->used + n] = '\0';
     s->used += bytes;
+}
+
+static inline void put_span(wf_sink *s, wf_span text) {
+    put(s, text.text, text.bytes);
 }
 
 /* ---- running text: running.c ----------------------------------------------------------------- */

@@ -10,9 +10,8 @@
 
 static bool count_spelled(wf_tally *c, wf_span text) {
     char spelled[CODE_POINT];
-    for (wf_span at; text.bytes; text.text += at.bytes, text.bytes -= at.bytes) {
-        at = wf_code_point(text.text, text.bytes);
-        wf_span s = wf_spell_character(at, spelled);
+    while (text.bytes) {
+        wf_span s = wf_spell_character(wf_character_next(&text), spelled);
         if (s.bytes && !wf_tally_add(c, s, 1)) return false;
     }
     return true;
@@ -66,7 +65,7 @@ static bool take_frequent(wf_tokenizer *t, const wf_tally *c, const wf_tokenizer
     wf_ranked *r = wf_tally_rank(c);
     bool ok = r != NULL;
     for (int32_t i = 0; ok && i < c->strings.n && r[i].count >= o->min_freq && has_room(t, o); i++)
-        ok = wf_strings_add(&t->pieces, r[i].text, r[i].bytes) >= 0;
+        ok = wf_strings_add(&t->pieces, r[i].text.text, r[i].text.bytes) >= 0;
     free(r);
     if (!ok) return fail(message, "out of memory");
     return t->pieces.n ||
@@ -100,16 +99,10 @@ static bool take_bytes(wf_tokenizer *t, const wf_tokenizer_options *o, char *mes
 static bool take_alphabet(wf_tokenizer *t, const wf_tally *words, const wf_tokenizer_options *o,
                           char *message) {
     wf_tally c = { 0 };
-    bool ok = true;
-    for (int32_t i = 0; ok && i < words->strings.n; i++)
-        ok = wf_tally_characters(
-            &c,
-            (wf_span){ wf_strings_at(&words->strings, i), wf_strings_bytes(&words->strings, i) },
-            words->counts[i]);
+    bool ok = wf_tally_alphabet(&c, words);
     wf_ranked *r = ok ? wf_tally_rank(&c) : NULL;
     ok = r != NULL;
-    for (int32_t i = 0; ok && i < c.strings.n; i++)
-        ok = take_character(t, (wf_span){ r[i].text, r[i].bytes });
+    for (int32_t i = 0; ok && i < c.strings.n; i++) ok = take_character(t, r[i].text);
     free(r), wf_tally_free(&c);
     if (!ok) return fail(message, "out of memory");
     return !o->vocab_size || wf_tokenizer_size(t) <= o->vocab_size ||

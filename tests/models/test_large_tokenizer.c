@@ -322,11 +322,10 @@ TEST_ROWS(a_trie_holds_the_texts_and_no_others, COUNT_OF(alphabets)) {
     wf_trie t = { 0 };
     add_texts(&s, alphabets[_i], numbers);
     wf_trie_key *keys = malloc((size_t)s.n * sizeof *keys);
-    for (int32_t i = 0; i < s.n; i++)
-        keys[i] = (wf_trie_key){ { wf_strings_at(&s, i), wf_strings_bytes(&s, i) }, i };
+    for (int32_t i = 0; i < s.n; i++) keys[i] = (wf_trie_key){ wf_strings_span(&s, i), i };
     ck_assert(wf_trie_build(&t, keys, (size_t)s.n));
     for (int32_t i = 0; i < s.n; i++)
-        ck_assert_int_eq(value_of(&t, wf_strings_at(&s, i), wf_strings_bytes(&s, i)), i);
+        ck_assert_int_eq(value_of(&t, wf_strings_at(&s, i), wf_strings_span(&s, i).bytes), i);
     for (int i = MANY; i < 2 * MANY; i++) {
         size_t n = some_text(i, alphabets[_i], text);
         ck_assert_int_eq(value_of(&t, text, n), wf_strings_find(&s, text, n));

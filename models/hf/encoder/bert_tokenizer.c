@@ -16,18 +16,13 @@
 bool wf_hf_bert_read_longest(const char *folder, hf_bert_config *c, char *message) {
     hf_object o = { 0 };
     double most = 0;
-    if (!c->longest && wf_hf_exists(folder, SETTINGS)) {
-        if (!wf_hf_object_read(&o, folder, SETTINGS, message)) {
-            wf_hf_object_free(&o);
-            return false;
-        }
-        /* a tokenizer without a limit has about 1e30 here */
-        const hf_value *v = wf_hf_find(&o, "model_max_length");
-        if (v && wf_hf_real(v, &most) && most >= 1 && most < 1e9) c->longest = (int64_t)most;
-        wf_hf_object_free(&o);
-    }
+    bool ok = c->longest || wf_hf_object_read_if(&o, folder, SETTINGS, message);
+    /* a tokenizer without a limit has about 1e30 here */
+    const hf_value *v = ok ? wf_hf_find(&o, "model_max_length") : NULL;
+    if (v && wf_hf_real(v, &most) && most >= 1 && most < 1e9) c->longest = (int64_t)most;
+    wf_hf_object_free(&o);
     if (c->longest && c->longest < c->c.max_len) c->c.max_len = c->longest;
-    return true;
+    return ok;
 }
 
 /* ---- read ------------------------------------------------------------------------------------ */

@@ -57,8 +57,7 @@ static bool read_settings(const hf_object *o, normalization *n, char *message) {
 static bool find_settings(const char *folder, normalization *n, char *message) {
     hf_object o = { 0 };
     *n = (normalization){ .lower = true, .chinese = true, .strip = -1 };
-    if (!wf_hf_exists(folder, SETTINGS)) return true;
-    bool ok = wf_hf_object_read(&o, folder, SETTINGS, message) && read_settings(&o, n, message);
+    bool ok = wf_hf_object_read_if(&o, folder, SETTINGS, message) && read_settings(&o, n, message);
     wf_hf_object_free(&o);
     return ok;
 }

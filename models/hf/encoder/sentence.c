@@ -51,14 +51,6 @@ static bool same_width(const hf_object *o, const char *key, int64_t width, char 
                 (long long)width);
 }
 
-static bool flag(const hf_object *o, const char *key, bool absent, bool *out, char *message) {
-    const hf_value *v = wf_hf_find(o, key);
-    char text[HF_SHOWN];
-    *out = absent;
-    return !v || wf_hf_bool(v, out) ||
-           fail(message, "%s: '%s' is %s, not true or false", o->file, key, wf_hf_show(v, text));
-}
-
 /* ---- Pooling --------------------------------------------------------------------------------- */
 
 /* A row for each pooling, in the order of concatenation: its name, and its key in old files. */
@@ -102,8 +94,8 @@ static bool read_modes(const hf_object *o, const hf_value *v, wf_encoder_config 
 
 static bool read_old_modes(const hf_object *o, wf_encoder_config *c, char *message) {
     for (int i = 0; i < POOLINGS; i++) {
-        bool is;
-        if (!flag(o, poolings[i].old, false, &is, message)) return false;
+        bool is = false;
+        if (!wf_hf_flag(o, poolings[i].old, &is, message)) return false;
         if (is) c->pooling |= poolings[i].bit;
     }
     if (!c->pooling) c->pooling = WF_POOLING_MEAN;
@@ -163,9 +155,10 @@ static bool read_dense(const hf_object *o, wf_encoder_config *c, int64_t P, char
                                              { NULL, NULL, NULL } };
     static const char *const none[] = { NULL };
     const hf_value *v = wf_hf_find(o, "out_features");
+    c->dense_bias = true;
     if (!check_keys(o, read, constants, none, message) ||
         !same_width(o, "in_features", P, message) ||
-        !flag(o, "bias", true, &c->dense_bias, message) || !read_dense_class(o, c, message))
+        !wf_hf_flag(o, "bias", &c->dense_bias, message) || !read_dense_class(o, c, message))
         return false;
     return (v && wf_hf_int(v, &c->dense) && c->dense > 0 && c->dense <= INT32_MAX) ||
            fail(message, "%s: 'out_features' is no width", o->file);
@@ -217,16 +210,14 @@ static int read_list(const char *text, char *copy, size_t bytes, module *modules
     int n = 0;
     if (!wf_json_begin(&j, copy, bytes)) return fail(message, MODULES ": it is not UTF-8"), -1;
     while (wf_json_item(&j, &first)) {
-        while (j.at < j.end && *j.at && strchr(" \t\n\r", *j.at)) j.at++;
+        wf_json_next(&j);
         size_t from = (size_t)(j.at - j.start);
         if (!wf_json_skip(&j)) break;
         if (n == MOST_MODULES)
             return fail(message, MODULES ": there are more than %d modules", MOST_MODULES), -1;
         size_t length = (size_t)(j.at - j.start) - from;
-        char *one = malloc(length + 1);
+        char *one = wf_copy(text + from, length);
         if (!one) return fail(message, "out of memory"), -1;
-        memcpy(one, text + from, length);
-        one[length] = '\0';
         if (!read_module(one, length, &modules[n++], message)) return -1;
     }
     if (!*j.error) wf_json_finish(&j);
@@ -236,13 +227,10 @@ static int read_list(const char *text, char *copy, size_t bytes, module *modules
 static int read_modules(const char *folder, module *modules, char *message) {
     size_t bytes;
     char *text = wf_hf_read(folder, MODULES, &bytes, message);
-    char *copy = text ? malloc(bytes + 1) : NULL;
+    char *copy = text ? wf_copy(text, bytes) : NULL;
     int n = -1;
     if (text && !copy) fail(message, "out of memory");
-    if (copy) {
-        memcpy(copy, text, bytes + 1);
-        n = read_list(text, copy, bytes, modules, message);
-    }
+    if (copy) n = read_list(text, copy, bytes, modules, message);
     free(text), free(copy);
     return n;
 }
@@ -258,8 +246,7 @@ static bool read_normalize(const char *folder, const char *file, char *message) 
                                              IS("module_output_name", "\"sentence_embedding\""),
                                              { NULL, NULL, NULL } };
     hf_object o;
-    if (!wf_hf_exists(folder, file)) return true;
-    bool ok = wf_hf_object_read(&o, folder, file, message) &&
+    bool ok = wf_hf_object_read_if(&o, folder, file, message) &&
               check_keys(&o, none, constants, none, message);
     wf_hf_object_free(&o);
     return ok;
@@ -307,8 +294,7 @@ static bool read_settings(const char *folder, hf_bert_config *c, char *message) 
                                              IS("transformer_task", "\"feature-extraction\""),
                                              { NULL, NULL, NULL } };
     hf_object o;
-    if (!wf_hf_exists(folder, SETTINGS)) return true;
-    bool ok = wf_hf_object_read(&o, folder, SETTINGS, message) &&
+    bool ok = wf_hf_object_read_if(&o, folder, SETTINGS, message) &&
               check_keys(&o, read, constants, ignored, message);
     const hf_value *v = ok ? wf_hf_find(&o, "max_seq_length") : NULL;
     if (v && (!wf_hf_int(v, &c->longest) || c->longest < 1))
@@ -325,8 +311,7 @@ static bool read_prompts(const char *folder, wf_hf *out, char *message) {
                                              { NULL, NULL, NULL } };
     hf_object o;
     char text[HF_SHOWN];
-    if (!wf_hf_exists(folder, PROMPTS)) return true;
-    bool ok = wf_hf_object_read(&o, folder, PROMPTS, message) &&
+    bool ok = wf_hf_object_read_if(&o, folder, PROMPTS, message) &&
               check_keys(&o, read, constants, ignored, message);
     const hf_value *prompt = ok ? wf_hf_find(&o, "default_prompt_name") : NULL;
     const hf_value *similar = ok ? wf_hf_find(&o, "similarity_fn_name") : NULL;

@@ -59,9 +59,7 @@ static bool same_id(int32_t token, int64_t id, int which, const char *key, char 
 }
 
 static bool read_parts(parts *p, const char *folder, const hf_config *c, char *message) {
-    if (wf_hf_exists(folder, SETTINGS) &&
-        !wf_hf_object_read(&p->settings, folder, SETTINGS, message))
-        return false;
+    if (!wf_hf_object_read_if(&p->settings, folder, SETTINGS, message)) return false;
     const hf_value *v = wf_hf_find(&p->settings, "add_prefix_space");
     if (v && !wf_hf_bool(v, &p->prefix_space))
         return fail(message, SETTINGS ": 'add_prefix_space' is not true or false");

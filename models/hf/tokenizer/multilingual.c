@@ -182,9 +182,7 @@ static bool read_added(many *m, char *message) {
     char *key, *content;
     bool special, ok = true;
     if (!v) return true;
-    if (!(m->names = malloc(v->bytes + 1))) return fail(message, "out of memory");
-    memcpy(m->names, v->text, v->bytes);
-    m->names[v->bytes] = '\0';
+    if (!(m->names = wf_copy(v->text, v->bytes))) return fail(message, "out of memory");
     wf_json_begin(&j, m->names, v->bytes);
     for (bool first = true; ok && wf_json_key(&j, &first, &key);)
         ok = read_token(&j, &content, &special)
@@ -299,7 +297,7 @@ static bool open_spm(many *m, const char *folder, char *message) {
 bool wf_hf_read_multilingual(const char *folder, const hf_family *family, const hf_config *c,
                              wf_hf *out, char *message) {
     many m = { .c = c, .rows = c->c.src_vocab };
-    bool legacy = false, ok = true;
+    bool legacy = false;
     if (!wf_hf_exists(folder, SPM) && !wf_hf_exists(folder, "vocab.json")) {
         wf_hf_note(out->notes,
                    "there is no " SPM ", which comes with every model of this family%s: the model "
@@ -308,8 +306,7 @@ bool wf_hf_read_multilingual(const char *folder, const hf_family *family, const 
                                                           : "");
         return true;
     }
-    if (wf_hf_exists(folder, SETTINGS))
-        ok = wf_hf_object_read(&m.settings, folder, SETTINGS, message);
+    bool ok = wf_hf_object_read_if(&m.settings, folder, SETTINGS, message);
     const hf_value *v = ok ? wf_hf_find(&m.settings, "legacy_behaviour") : NULL;
     ok = ok && (!v || (wf_hf_bool(v, &legacy) && !legacy) ||
                 fail(message, SETTINGS ": 'legacy_behaviour' is not false"));

@@ -81,8 +81,11 @@ bool wf_hf_put_vocabulary(const wf_tokenizer *t, int64_t n, const char *name,
 }
 
 bool wf_hf_same_pieces(const wf_tokenizer *a, const wf_tokenizer *b) {
-    if (wf_tokenizer_size(a) != wf_tokenizer_size(b)) return false;
-    for (int32_t id = 0; id < wf_tokenizer_size(a); id++) {
+    return wf_tokenizer_size(a) == wf_tokenizer_size(b) && wf_hf_begins_with(a, b);
+}
+
+bool wf_hf_begins_with(const wf_tokenizer *a, const wf_tokenizer *b) {
+    for (int32_t id = 0; id < wf_tokenizer_size(b); id++) {
         const char *x = wf_tokenizer_piece(a, id), *y = wf_tokenizer_piece(b, id);
         if ((!x || !y) ? x != y : strcmp(x, y) != 0) return false;
     }

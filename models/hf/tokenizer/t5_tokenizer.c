@@ -17,8 +17,7 @@ enum { USUAL_EXTRA = 100, MOST_EXTRA = 10000, EXTRA_TEXT = 32 };
 static bool read_extra(const char *folder, int64_t *extra, char *message) {
     hf_object o;
     *extra = USUAL_EXTRA;
-    if (!wf_hf_exists(folder, "tokenizer_config.json")) return true;
-    bool ok = wf_hf_object_read(&o, folder, "tokenizer_config.json", message);
+    bool ok = wf_hf_object_read_if(&o, folder, "tokenizer_config.json", message);
     const hf_value *v = ok ? wf_hf_find(&o, "extra_ids") : NULL;
     if (v && (!wf_hf_int(v, extra) || *extra < 0 || *extra > MOST_EXTRA))
         ok = fail(message, "tokenizer_config.json: 'extra_ids' is not a number from 0 to %d",
@@ -111,12 +110,7 @@ bool wf_hf_read_t5_tokenizer(const char *folder, const hf_config *c, wf_hf *out,
 static int64_t extra_of(const wf_tokenizer *t, const wf_tokenizer *own) {
     char text[EXTRA_TEXT];
     int64_t n = wf_tokenizer_size(own), end = wf_tokenizer_size(t), extra;
-    if (end < n) return -1;
-    for (int64_t id = 0; id < n; id++) {
-        const char *a = wf_tokenizer_piece(t, (int32_t)id),
-                   *b = wf_tokenizer_piece(own, (int32_t)id);
-        if ((!a || !b) ? a != b : strcmp(a, b) != 0) return -1;
-    }
+    if (end < n || !wf_hf_begins_with(t, own)) return -1;
     while (end > n && !wf_tokenizer_piece(t, (int32_t)(end - 1))) end--;
     extra = end - n;
     for (int64_t id = n; id < end; id++) {

@@ -69,9 +69,9 @@ static wf_tokenizer *read_side(const char *folder, const side *s, const hf_confi
 
 bool wf_hf_read_tokenizers(const char *folder, const hf_family *family, const hf_config *c,
                            wf_hf *out, char *message) {
-    hf_object o = { 0 };
-    char unknown[80] = "<unk>";
-    bool separate = false, ok = true;
+    hf_object o;
+    char unknown[80];
+    bool separate = false, ok;
     if (wf_hf_languages_next(family->name, NULL))
         return wf_hf_read_multilingual(folder, family, c, out, message);
     if (family->t5) return wf_hf_read_t5_tokenizer(folder, c, out, message);
@@ -81,14 +81,12 @@ bool wf_hf_read_tokenizers(const char *folder, const hf_family *family, const hf
                                "writes token ids");
         return true;
     }
-    if (wf_hf_exists(folder, "tokenizer_config.json")) {
-        ok = wf_hf_object_read(&o, folder, "tokenizer_config.json", message);
-        const hf_value *v = ok ? wf_hf_find(&o, "separate_vocabs") : NULL;
-        ok = ok && ((!v || wf_hf_bool(v, &separate)) ||
-                    fail(message, "tokenizer_config.json: 'separate_vocabs' is not true or false"));
-        ok = ok && (wf_hf_token_text(&o, "unk_token", "<unk>", unknown) ||
-                    fail(message, "tokenizer_config.json: 'unk_token' is no token"));
-    }
+    ok = wf_hf_object_read_if(&o, folder, "tokenizer_config.json", message);
+    const hf_value *v = ok ? wf_hf_find(&o, "separate_vocabs") : NULL;
+    ok = ok && ((!v || wf_hf_bool(v, &separate)) ||
+                fail(message, "tokenizer_config.json: 'separate_vocabs' is not true or false"));
+    ok = ok && (wf_hf_token_text(&o, "unk_token", "<unk>", unknown) ||
+                fail(message, "tokenizer_config.json: 'unk_token' is no token"));
     wf_hf_object_free(&o);
     if (ok && !separate && c->c.src_vocab != c->c.tgt_vocab)
         ok = fail(message, "config.json has two vocabularies, but tokenizer_config.json has not "

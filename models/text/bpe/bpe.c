@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 static wf_span text_of(const wf_tokenizer *t, int32_t symbol) {
-    return (wf_span){ wf_strings_at(&t->symbols, symbol), wf_strings_bytes(&t->symbols, symbol) };
+    return wf_strings_span(&t->symbols, symbol);
 }
 
 static bool ends_in(wf_span s, const char *tail, size_t bytes) {
@@ -100,7 +100,7 @@ bool wf_symbol_piece(wf_tokenizer *t, int32_t symbol) {
 }
 
 static bool link_piece(wf_tokenizer *t, int32_t piece) {
-    wf_span s = { wf_strings_at(&t->pieces, piece), wf_strings_bytes(&t->pieces, piece) };
+    wf_span s = wf_strings_span(&t->pieces, piece);
     int32_t symbol;
     char *text = malloc(s.bytes + MARK);
     if (!text) return false;

@@ -13,9 +13,7 @@ enum { LONG_WORD = 256, SEEN_BYTES = 1 << 24 };
 static bool lay_out(wf_tokenizer *t, wf_span word) {
     t->merger.n = 0;
     while (word.bytes) {
-        wf_span c = wf_code_point(word.text, word.bytes);
-        word.text += c.bytes;
-        word.bytes -= c.bytes;
+        wf_span c = wf_character_next(&word);
         if (!wf_merger_add(&t->merger, wf_character_symbol(t, c, !word.bytes), c.bytes))
             return false;
     }

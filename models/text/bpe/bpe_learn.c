@@ -37,9 +37,7 @@ static bool more(const void *context) {
 static bool add_word(wf_pair_words *words, const wf_tokenizer *t, wf_span text, int64_t count) {
     if (!wf_pair_words_begin(words, count)) return false;
     while (text.bytes) {
-        wf_span c = wf_code_point(text.text, text.bytes);
-        text.text += c.bytes;
-        text.bytes -= c.bytes;
+        wf_span c = wf_character_next(&text);
         if (!wf_pair_words_add(words, wf_character_symbol(t, c, !text.bytes))) return false;
     }
     return true;
@@ -52,8 +50,7 @@ bool wf_learn_merges(wf_tokenizer *t, const wf_strings *words, const int64_t *co
     const wf_pair_rule rule = { greater, allows, merge, more, o->min_freq, &l };
     bool ok = true;
     for (int32_t w = 0; ok && w < words->n; w++)
-        ok = add_word(&symbols, t, (wf_span){ wf_strings_at(words, w), wf_strings_bytes(words, w) },
-                      counts[w]);
+        ok = add_word(&symbols, t, wf_strings_span(words, w), counts[w]);
     ok = ok && wf_learn_pairs(&symbols, &rule);
     wf_pair_words_free(&symbols);
     return ok;

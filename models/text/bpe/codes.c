@@ -73,9 +73,9 @@ size_t wf_tokenizer_codes(const wf_tokenizer *t, char *text, size_t size) {
     put(&s, HEADER "\n", strlen(HEADER "\n"));
     for (size_t i = 0; i < t->merges.n; i++) {
         const wf_merge *m = &t->merges.at[i];
-        put(&s, wf_strings_at(&t->symbols, m->left), wf_strings_bytes(&t->symbols, m->left));
+        put_span(&s, wf_strings_span(&t->symbols, m->left));
         put(&s, " ", 1);
-        put(&s, wf_strings_at(&t->symbols, m->right), wf_strings_bytes(&t->symbols, m->right));
+        put_span(&s, wf_strings_span(&t->symbols, m->right));
         put(&s, "\n", 1);
     }
     return s.used;

@@ -78,7 +78,8 @@ static bool find_bytes(wf_byte_level *b, char *message) {
 /* ---- merges ---------------------------------------------------------------------------------- */
 
 static bool add_merge(wf_byte_level *b, wf_span left, wf_span right, wf_span both, char *message) {
-    const wf_merge m = { wf_known_id(&b->pieces, left), wf_known_id(&b->pieces, right), wf_known_id(&b->pieces, both) };
+    const wf_merge m = { wf_known_id(&b->pieces, left), wf_known_id(&b->pieces, right),
+                         wf_known_id(&b->pieces, both) };
     wf_span missing = m.left < 0 ? left : m.right < 0 ? right : both;
     if (m.left < 0 || m.right < 0 || m.result < 0)
         return fail(message, "'%.*s' is not in the vocabulary",
@@ -155,10 +156,8 @@ static bool make(wf_byte_level *b, char *message) {
         !copy_around(b, message) || !wf_known_copy(&b->pieces, o->pieces, o->n_pieces, message) ||
         !find_bytes(b, message))
         return false;
-    b->merges_text = malloc(o->merges_bytes + 1);
+    b->merges_text = wf_copy(o->merges, o->merges_bytes);
     if (!b->merges_text) return fail(message, "out of memory");
-    if (o->merges_bytes) memcpy(b->merges_text, o->merges, o->merges_bytes);
-    b->merges_text[o->merges_bytes] = '\0';
     o->pieces = b->pieces.at;
     o->merges = b->merges_text;
     return read_merges(b, message);
@@ -200,9 +199,8 @@ static bool merge_chunk(wf_byte_level *b, wf_span chunk) {
 /* Writes the ids of all chunks from index `at` on. Returns the end; -1: out of memory. */
 static int64_t encode_chunks(wf_byte_level *b, wf_span text, int32_t *ids, int64_t capacity,
                              int64_t at) {
-    for (size_t n; text.bytes; text.text += n, text.bytes -= n) {
-        n = wf_byte_level_chunk(text);
-        if (!merge_chunk(b, (wf_span){ text.text, n })) return -1;
+    while (text.bytes) {
+        if (!merge_chunk(b, wf_span_take(&text, wf_byte_level_chunk(text)))) return -1;
         for (int32_t i = 0; i >= 0; i = b->merger.chain[i].after, at++)
             if (at < capacity) ids[at] = b->merger.chain[i].symbol;
     }
@@ -257,9 +255,8 @@ bool wf_byte_level_is_text(const wf_byte_level *b, int32_t id) {
 /* Writes the bytes that a piece spells, or the piece itself if it is not spelled that way. */
 static size_t unspell(const char *piece, char *out) {
     size_t bytes = strlen(piece), n = 0;
-    for (wf_span rest = { piece, bytes }, c; rest.bytes;
-         rest.text += c.bytes, rest.bytes -= c.bytes) {
-        c = wf_code_point(rest.text, rest.bytes);
+    for (wf_span rest = { piece, bytes }; rest.bytes;) {
+        wf_span c = wf_character_next(&rest);
         int byte = wf_character_byte((uint32_t)wf_utf8_code(c.text, c.bytes));
         if (byte < 0) {
             memcpy(out, piece, bytes);
@@ -272,11 +269,11 @@ static size_t unspell(const char *piece, char *out) {
 
 /* Replaces invalid UTF-8 by U+FFFD, one for each sequence that could have begun a character. */
 static void put_text(wf_sink *to, wf_span text) {
-    for (size_t n; text.bytes; text.text += n, text.bytes -= n) {
+    while (text.bytes) {
         bool whole;
-        n = wf_utf8_beginning(text.text, text.bytes, &whole);
+        wf_span part = wf_span_take(&text, wf_utf8_beginning(text.text, text.bytes, &whole));
         if (whole)
-            put(to, text.text, n);
+            put_span(to, part);
         else
             put(to, REPLACEMENT, strlen(REPLACEMENT));
     }
@@ -360,9 +357,7 @@ bool wf_byte_level_chunk_next(wf_span *rest, wf_span *chunk) {
     size_t n = wf_byte_level_chunk(*rest);
     if (n > LONGEST_CHUNK)
         for (n = LONGEST_CHUNK; wf_utf8_continues(rest->text[n]);) n--;
-    *chunk = (wf_span){ rest->text, n };
-    rest->text += n;
-    rest->bytes -= n;
+    *chunk = wf_span_take(rest, n);
     return true;
 }
 

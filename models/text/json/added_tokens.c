@@ -38,12 +38,9 @@ static bool normal_content(wf_added_token *t, wf_text_steps *normalizers, wf_ali
     if (!wf_aligned_begin(a, t->content.text, t->content.bytes, message)) return false;
     wf_piece p = a->pieces.at[0];
     if (!wf_normalize_piece(normalizers, a, &p)) return false;
-    t->owned = malloc(p.bytes + 1);
-    if (!t->owned) return fail(message, "out of memory");
-    memcpy(t->owned, a->text + p.begin, p.bytes);
-    t->owned[p.bytes] = '\0';
+    t->owned = wf_copy(a->text + p.begin, p.bytes);
     t->normal = (wf_span){ t->owned, p.bytes };
-    return true;
+    return t->owned || fail(message, "out of memory");
 }
 
 /* A token replaces an earlier one that has the same id. */
@@ -81,8 +78,7 @@ static bool build(wf_added_tokens *t, bool normal, char *message) {
     ok = ok &&
          (wf_trie_build(normal ? &t->normal : &t->raw, keys, n) || fail(message, "out of memory"));
     for (size_t i = 1; ok && i < n; i++)
-        ok = keys[i].text.bytes != keys[i - 1].text.bytes ||
-             memcmp(keys[i].text.text, keys[i - 1].text.text, keys[i].text.bytes) != 0 ||
+        ok = !wf_span_is(keys[i].text, keys[i - 1].text) ||
              fail(message, "two added tokens are '%.60s' when they are normalized",
                   keys[i].text.text);
     free(keys);

@@ -21,12 +21,9 @@ static bool keep_json(wf_json_text *j, const wf_json_text_options *o, char *mess
     if (memchr(o->json, '\0', o->bytes)) return fail(message, "it has a zero byte");
     if (o->bytes && wf_utf8_valid(o->json, o->bytes) != o->bytes)
         return fail(message, "it is not UTF-8");
-    j->json = malloc(o->bytes + 1);
-    if (!j->json) return fail(message, "out of memory");
-    memcpy(j->json, o->json, o->bytes);
-    j->json[o->bytes] = '\0';
+    j->json = wf_copy(o->json, o->bytes);
     j->bytes = o->bytes;
-    return true;
+    return j->json || fail(message, "out of memory");
 }
 
 static bool make(wf_json_text *j, const wf_json_text_options *o, char *message) {

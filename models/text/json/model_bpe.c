@@ -22,7 +22,7 @@ static bool find_result(wf_word_model *m, wf_span left, wf_span end, int32_t *id
     const wf_ids_of_text *v = &m->vocabulary;
     const wf_merge *last = m->merges.n ? &m->merges.at[m->merges.n - 1] : NULL;
     int32_t next = last ? v->by_id[last->result] + 1 : v->texts.n;
-    if (next < v->texts.n && wf_strings_bytes(&v->texts, next) == left.bytes + end.bytes) {
+    if (next < v->texts.n && wf_strings_span(&v->texts, next).bytes == left.bytes + end.bytes) {
         const char *text = wf_strings_at(&v->texts, next);
         *id = v->ids[next];
         if (memcmp(text, left.text, left.bytes) == 0 &&

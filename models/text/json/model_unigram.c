@@ -50,7 +50,7 @@ static bool build_trie(wf_word_model *m, char *message) {
     size_t n = 0;
     if (!keys) return fail(message, "out of memory");
     for (int32_t i = 0; i < s->n; i++) {
-        wf_span text = { wf_strings_at(s, i), wf_strings_bytes(s, i) };
+        wf_span text = wf_strings_span(s, i);
         if (text.bytes) keys[n++] = (wf_trie_key){ text, m->vocabulary.ids[i] };
     }
     bool ok = wf_trie_build(&m->trie, keys, n);

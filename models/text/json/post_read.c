@@ -18,9 +18,7 @@ static bool special_ids(wf_post_processor *k, wf_template_part *part, const wf_s
     if (!wf_step_value(from, "special_tokens", &all)) return false;
     for (size_t key = wf_tree_first(t, all); key;) {
         size_t value = t->values[key].next;
-        wf_span text = wf_tree_text(t, key);
-        if (text.bytes == name.bytes && memcmp(text.text, name.text, name.bytes) == 0)
-            found = value;
+        if (wf_span_is(wf_tree_text(t, key), name)) found = value;
         key = wf_tree_next(t, all, value);
     }
     in.at = found;

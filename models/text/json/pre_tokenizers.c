@@ -132,7 +132,6 @@ static bool cut_delimiter(wf_text_step *s, wf_aligned *a, wf_piece p) {
     return cut_characters(a, &p, REMOVED, same, &s->code);
 }
 
-
 static const char *const behaviors[] = { "Removed",        "Isolated",   "MergedWithPrevious",
                                          "MergedWithNext", "Contiguous", NULL };
 
@@ -240,14 +239,10 @@ static bool read_metaspace(wf_text_step *s, const wf_step_source *from) {
            wf_expression_literal(&s->expression, (wf_span){ " ", 1 }, from->message);
 }
 
-static bool starts_with(wf_span s, wf_span with) {
-    return s.bytes >= with.bytes && memcmp(s.text, with.text, with.bytes) == 0;
-}
-
 static bool cut_metaspace(wf_text_step *s, wf_aligned *a, wf_piece p) {
     if (!wf_piece_replace(a, &p, &s->expression, s->text)) return false;
     bool wanted = s->choice == SCHEME_ALWAYS || (s->choice == SCHEME_FIRST && !p.from);
-    if (wanted && p.bytes && !starts_with(piece_text(a, &p), s->text) &&
+    if (wanted && p.bytes && !wf_span_begins(piece_text(a, &p), s->text) &&
         !wf_piece_prepend(a, &p, s->text))
         return false;
     return s->flags[SPLIT_SPACES] ? cut_characters(a, &p, MERGED_WITH_NEXT, same, &s->code)

@@ -48,12 +48,10 @@ static bool put_string(wf_parts *p, const char *text) {
  * every character and at the end. */
 static bool put_replaced(wf_parts *p, wf_span s, wf_span what, wf_span by) {
     while (s.bytes) {
-        bool found = s.bytes >= what.bytes && memcmp(s.text, what.text, what.bytes) == 0;
-        size_t n = found && what.bytes ? what.bytes : wf_utf8_announced(s.text, s.bytes);
+        bool found = wf_span_begins(s, what);
+        wf_span part = found && what.bytes ? wf_span_take(&s, what.bytes) : wf_character_next(&s);
         if (found && !wf_texts_put(p, by)) return false;
-        if ((!found || !what.bytes) && !wf_texts_put(p, (wf_span){ s.text, n })) return false;
-        s.text += n;
-        s.bytes -= n;
+        if ((!found || !what.bytes) && !wf_texts_put(p, part)) return false;
     }
     return what.bytes || wf_texts_put(p, by);
 }
@@ -189,9 +187,8 @@ static bool put_clean(wf_parts *p, wf_span s) {
 
 static bool put_word_piece(wf_text_step *s, wf_parts *p, wf_span token, size_t i) {
     size_t begin = p->next.text.bytes;
-    bool more =
-        i && token.bytes >= s->text.bytes && memcmp(token.text, s->text.text, s->text.bytes) == 0;
-    if (more) token = (wf_span){ token.text + s->text.bytes, token.bytes - s->text.bytes };
+    bool more = i && wf_span_begins(token, s->text);
+    if (more) wf_span_take(&token, s->text.bytes);
     if (i && !more && !put_string(p, " ")) return false;
     if (!s->flags[0]) return wf_texts_put(p, token);
     if (!wf_texts_put(p, token)) return false;
@@ -202,7 +199,6 @@ static bool put_word_piece(wf_text_step *s, wf_parts *p, wf_span token, size_t i
     free(all.at);
     return ok || fail(p->message, "out of memory");
 }
-
 
 static bool read_word_piece(wf_text_step *s, const wf_step_source *from) {
     return wf_step_text(from, "prefix", &s->text) && wf_step_flag(from, "cleanup", &s->flags[0]);
@@ -221,8 +217,7 @@ static bool decode_ctc(wf_text_step *s, wf_parts *p) {
     wf_span last = { NULL, 0 };
     for (size_t i = 0; i < p->now.n; i++) {
         wf_span token = text_at(&p->now, i);
-        if (i && token.bytes == last.bytes && memcmp(token.text, last.text, last.bytes) == 0)
-            continue;
+        if (i && wf_span_is(token, last)) continue;
         last = token;
         if (!put_replaced(p, token, s->text, (wf_span){ "", 0 }) || !wf_texts_end(p)) return false;
     }

@@ -41,7 +41,7 @@ int32_t wf_ids_find(const wf_ids_of_text *v, wf_span text) {
 wf_span wf_id_text(const wf_ids_of_text *v, int64_t id) {
     int32_t i = id < 0 || (uint64_t)id >= v->n_ids ? -1 : v->by_id[id];
     if (i < 0) return (wf_span){ NULL, 0 };
-    return (wf_span){ wf_strings_at(&v->texts, i), wf_strings_bytes(&v->texts, i) };
+    return wf_strings_span(&v->texts, i);
 }
 
 static void free_ids(wf_ids_of_text *v) {

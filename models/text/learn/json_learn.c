@@ -227,18 +227,13 @@ static bool count_words(wf_json_learner *l, wf_line_reader next, void *from) {
 
 bool wf_learn_alphabet(const wf_json_learner *l, wf_tally *characters) {
     wf_tally all = { 0 };
-    bool ok = true;
-    for (int32_t i = 0; ok && i < l->words.strings.n; i++) {
-        wf_span word = { wf_strings_at(&l->words.strings, i),
-                         wf_strings_bytes(&l->words.strings, i) };
-        ok = wf_tally_characters(&all, word, l->words.counts[i]);
-    }
+    bool ok = wf_tally_alphabet(&all, &l->words);
     wf_ranked *r = ok ? wf_tally_rank(&all) : NULL;
     int64_t most = l->o->alphabet ? l->o->alphabet : INT32_MAX;
     ok = r != NULL;
     for (int32_t i = 0; ok && i < all.strings.n && characters->strings.n < most; i++)
-        if (wf_strings_find(&l->pieces, r[i].text, r[i].bytes) < 0) /* no special token */
-            ok = wf_tally_add(characters, (wf_span){ r[i].text, r[i].bytes }, r[i].count);
+        if (wf_strings_find(&l->pieces, r[i].text.text, r[i].text.bytes) < 0) /* no special token */
+            ok = wf_tally_add(characters, r[i].text, r[i].count);
     free(r);
     wf_tally_free(&all);
     return ok;

@@ -32,7 +32,7 @@ static int32_t add(pieces *p, wf_span text, bool inside) {
 }
 
 static int by_text(const void *a, const void *b) {
-    return strcmp(((const wf_ranked *)a)->text, ((const wf_ranked *)b)->text);
+    return strcmp(((const wf_ranked *)a)->text.text, ((const wf_ranked *)b)->text.text);
 }
 
 /* Adds the characters by code point: first as beginnings of words, then those seen inside of words
@@ -41,11 +41,10 @@ static bool add_alphabet(pieces *p, const wf_tally *characters, const wf_tally *
     wf_ranked *r = wf_tally_rank(characters);
     bool ok = r != NULL;
     if (r) qsort(r, (size_t)characters->strings.n, sizeof *r, by_text);
-    for (int32_t i = 0; ok && i < characters->strings.n; i++)
-        ok = add(p, (wf_span){ r[i].text, r[i].bytes }, false) >= 0;
+    for (int32_t i = 0; ok && i < characters->strings.n; i++) ok = add(p, r[i].text, false) >= 0;
     for (int32_t i = 0; ok && p->prefix && i < characters->strings.n; i++)
-        if (wf_strings_find(&inside->strings, r[i].text, r[i].bytes) >= 0)
-            ok = add(p, (wf_span){ r[i].text, r[i].bytes }, true) >= 0;
+        if (wf_strings_find(&inside->strings, r[i].text.text, r[i].text.bytes) >= 0)
+            ok = add(p, r[i].text, true) >= 0;
     free(r);
     return ok;
 }
@@ -53,11 +52,8 @@ static bool add_alphabet(pieces *p, const wf_tally *characters, const wf_tally *
 /* Counts the characters that do not begin their word. */
 static bool count_inside(const wf_json_learner *l, wf_tally *inside) {
     for (int32_t i = 0; i < l->words.strings.n; i++) {
-        wf_span word = { wf_strings_at(&l->words.strings, i),
-                         wf_strings_bytes(&l->words.strings, i) };
-        size_t first = wf_code_point(word.text, word.bytes).bytes;
-        word.text += first;
-        word.bytes -= first;
+        wf_span word = wf_strings_span(&l->words.strings, i);
+        wf_character_next(&word);
         if (!wf_tally_characters(inside, word, 1)) return false;
     }
     return true;
@@ -100,9 +96,9 @@ static int32_t merge(void *context, int32_t left, int32_t right) {
     pieces *p = context;
     wf_strings *s = &p->l->pieces;
     p->joined.bytes = 0;
-    if (!wf_spm_put(&p->joined, wf_strings_at(s, left), wf_strings_bytes(s, left)) ||
+    if (!wf_spm_put(&p->joined, wf_strings_at(s, left), wf_strings_span(s, left).bytes) ||
         !wf_spm_put(&p->joined, wf_strings_at(s, right) + p->prefix,
-                    wf_strings_bytes(s, right) - p->prefix))
+                    wf_strings_span(s, right).bytes - p->prefix))
         return -1;
     int32_t result = wf_strings_add(s, p->joined.at, p->joined.bytes);
     /* a pair may come again, where another merge gives one of its symbols */
@@ -120,13 +116,11 @@ static bool add_word(const pieces *p, wf_pair_words *words, wf_span word, int64_
     char text[PREFIX_BYTES + CODE_POINT] = PREFIX;
     if (!wf_pair_words_begin(words, count)) return false;
     for (bool inside = false; word.bytes; inside = true) {
-        wf_span c = wf_code_point(word.text, word.bytes);
+        wf_span c = wf_character_next(&word);
         size_t before = inside ? p->prefix : 0;
         memcpy(text + before, c.text, c.bytes);
         int32_t symbol = wf_strings_find(&p->l->pieces, text, before + c.bytes);
         memcpy(text, PREFIX, PREFIX_BYTES);
-        word.text += c.bytes;
-        word.bytes -= c.bytes;
         if (symbol >= 0 && !wf_pair_words_add(words, symbol)) return false;
     }
     return true;
@@ -138,7 +132,7 @@ static bool learn(pieces *p) {
     wf_pair_words words = { 0 };
     bool ok = true;
     for (int32_t i = 0; ok && i < from->strings.n; i++) {
-        wf_span word = { wf_strings_at(&from->strings, i), wf_strings_bytes(&from->strings, i) };
+        wf_span word = wf_strings_span(&from->strings, i);
         ok = add_word(p, &words, word, from->counts[i]);
     }
     ok = (ok && wf_learn_pairs(&words, &rule)) || fail(p->l->message, "out of memory");

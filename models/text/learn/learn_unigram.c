@@ -81,7 +81,7 @@ static bool take_texts(unigram *u) {
     if (!wf_learn_alphabet(u->l, &u->texts)) return false;
     u->n_characters = u->texts.strings.n;
     for (int32_t i = 0; i < from->strings.n; i++) {
-        wf_span word = { wf_strings_at(&from->strings, i), wf_strings_bytes(&from->strings, i) };
+        wf_span word = wf_strings_span(&from->strings, i);
         if (!add_word(u, word, from->counts[i])) return false;
     }
     return wf_unigram_seeds(&u->texts, &u->words);
@@ -100,7 +100,8 @@ static bool take_pieces(unigram *u) {
     for (size_t i = 0; i < n; i++) {
         int32_t text = (int32_t)i;
         double part = (double)u->texts.counts[i] / sum;
-        if (wf_strings_find(&u->l->pieces, wf_strings_at(s, text), wf_strings_bytes(s, text)) >= 0)
+        if (wf_strings_find(&u->l->pieces, wf_strings_at(s, text),
+                            wf_strings_span(s, text).bytes) >= 0)
             continue; /* a special token has this text */
         u->pieces[u->n++] = (piece){ text, text < u->n_characters, wf_log_of(part), part, 0 };
     }
@@ -116,7 +117,7 @@ static bool index_pieces(unigram *u) {
     for (size_t i = 0; i < u->n; i++) {
         int32_t text = u->pieces[i].text;
         u->place[text] = (int32_t)i;
-        keys[i] = (wf_trie_key){ { wf_strings_at(s, text), wf_strings_bytes(s, text) }, text };
+        keys[i] = (wf_trie_key){ wf_strings_span(s, text), text };
     }
     wf_trie_free(&u->trie);
     bool ok = wf_trie_build(&u->trie, keys, u->n);
@@ -208,7 +209,7 @@ static void maximise(unigram *u, bool drops) {
     size_t n = 0;
     for (size_t i = 0; i < u->n; i++) u->pieces[i].count = 0;
     for (int32_t i = 0; i < w->strings.n; i++) {
-        wf_span word = { wf_strings_at(&w->strings, i), wf_strings_bytes(&w->strings, i) };
+        wf_span word = wf_strings_span(&w->strings, i);
         expect(u, word, (double)w->counts[i]);
     }
     for (size_t i = 0; i < u->n; i++) {
@@ -249,7 +250,7 @@ static double count_best(unigram *u) {
     for (size_t i = 0; i < u->n; i++) u->pieces[i].count = 0;
     for (int32_t i = 0; i < w->strings.n; i++) {
         double count = (double)w->counts[i];
-        cut(u, (wf_span){ wf_strings_at(&w->strings, i), wf_strings_bytes(&w->strings, i) }, -1);
+        cut(u, wf_strings_span(&w->strings, i), -1);
         for (int32_t at = a->n; at; at = a->edges[a->last[at]].from)
             u->pieces[a->edges[a->last[at]].piece].count += count;
         all += count;
@@ -267,7 +268,7 @@ static double loss(unigram *u, size_t i, double words, double sum) {
     double others = 0;
     int parts = 0;
     if (x->count == 0) return 0;
-    cut(u, (wf_span){ wf_strings_at(s, x->text), wf_strings_bytes(s, x->text) }, (int32_t)i);
+    cut(u, wf_strings_span(s, x->text), (int32_t)i);
     for (int32_t at = a->n; at; at = a->edges[a->last[at]].from) parts++;
     double then = wf_log_of(sum + x->count * (parts - 1));
     for (int32_t at = a->n; at; at = a->edges[a->last[at]].from)

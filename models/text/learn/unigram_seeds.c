@@ -128,7 +128,7 @@ bool wf_unigram_seeds(wf_tally *to, const wf_tally *words) {
     seeds s = { 0 };
     bool ok = true;
     for (int32_t i = 0; ok && i < words->strings.n; i++) {
-        wf_span word = { wf_strings_at(&words->strings, i), wf_strings_bytes(&words->strings, i) };
+        wf_span word = wf_strings_span(&words->strings, i);
         ok = add_suffixes(&s, word, words->counts[i]);
     }
     if (ok && s.n_suffixes) qsort(s.suffixes, s.n_suffixes, sizeof *s.suffixes, by_text);

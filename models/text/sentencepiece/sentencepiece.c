@@ -154,11 +154,11 @@ static int32_t id_of(const wf_sentencepiece *s, const wf_spm_token *token) {
     return token->id == s->model->unknown ? id_of_text(s, token->text) : s->ids[token->id];
 }
 
-/* The code ">>fra<<" at the start of the line; empty if there is none. */
-static wf_span language_code(wf_span line) {
+/* The length of the code ">>fra<<" at the start of the line; 0: there is none. */
+static size_t language_code(wf_span line) {
     for (size_t i = 2; line.bytes > 3 && !memcmp(line.text, ">>", 2) && i + 1 < line.bytes; i++)
-        if (line.text[i] == '<' && line.text[i + 1] == '<') return (wf_span){ line.text, i + 2 };
-    return (wf_span){ line.text, 0 };
+        if (line.text[i] == '<' && line.text[i + 1] == '<') return i + 2;
+    return 0;
 }
 
 int64_t wf_sentencepiece_encode(wf_sentencepiece *s, wf_span line, int32_t *ids, int64_t capacity,
@@ -166,11 +166,7 @@ int64_t wf_sentencepiece_encode(wf_sentencepiece *s, wf_span line, int32_t *ids,
     const wf_sentencepiece_options *o = &s->o;
     if (!line.text && line.bytes) return fail(message, "there is no line"), -1;
     line = wf_line_body(line.text, line.bytes);
-    wf_span code = o->language_codes ? language_code(line) : (wf_span){ line.text, 0 };
-    if (code.bytes) {
-        line.text += code.bytes;
-        line.bytes -= code.bytes;
-    }
+    wf_span code = wf_span_take(&line, o->language_codes ? language_code(line) : 0);
     int64_t n = wf_spm_encode(s->model, line, message), at = 0;
     if (n < 0) return -1;
     for (int i = 0; i < o->n_before; i++, at++)
@@ -247,7 +243,7 @@ int64_t wf_sentencepiece_decode(const wf_sentencepiece *s, const int32_t *ids, i
         show_spaces(&d.text);
         text = strip((wf_span){ d.text.at, d.text.bytes });
     }
-    if (ok) put(to, text.text, text.bytes);
+    if (ok) put_span(to, text);
     free(d.text.at);
     return ok ? (int64_t)to->used : -1;
 }

@@ -25,8 +25,7 @@ static bool split(wf_spm *m, wf_span line) {
         int32_t symbol = bytes ? FROZEN : UNMERGED;
         if (!bytes) bytes = wf_utf8_announced(line.text, line.bytes);
         if (!wf_merger_add(&m->merger, symbol, bytes)) return false;
-        line.text += bytes;
-        line.bytes -= bytes;
+        wf_span_take(&line, bytes);
     }
     return true;
 }

@@ -6,9 +6,7 @@
 
 #include "core/base/utf8.h"
 
-static bool is(wf_span s, const char *text) {
-    return s.bytes == strlen(text) && memcmp(s.text, text, s.bytes) == 0;
-}
+static const wf_span space_symbol = { SPACE_SYMBOL, SPACE_SYMBOL_BYTES };
 
 /* ---- two simple kinds ------------------------------------------------------------------------ */
 
@@ -16,13 +14,8 @@ static bool is(wf_span s, const char *text) {
 static bool cut_words(wf_spm *m, wf_span line) {
     while (line.bytes) {
         wf_span word = { line.text, 0 };
-        do {
-            size_t bytes = wf_utf8_announced(line.text, line.bytes);
-            word.bytes += bytes;
-            line.text += bytes;
-            line.bytes -= bytes;
-        } while (line.bytes && !is((wf_span){ line.text, wf_utf8_announced(line.text, line.bytes) },
-                                   SPACE_SYMBOL));
+        do word.bytes += wf_character_next(&line).bytes;
+        while (line.bytes && !wf_span_begins(line, space_symbol));
         if (!wf_spm_add(m, word, wf_spm_encode_id(m, word))) return false;
     }
     return true;
@@ -31,10 +24,8 @@ static bool cut_words(wf_spm *m, wf_span line) {
 static bool cut_characters(wf_spm *m, wf_span line) {
     while (line.bytes) {
         size_t bytes = wf_spm_symbol(m->normalizer.symbols, line);
-        wf_span text = { line.text, bytes ? bytes : wf_utf8_announced(line.text, line.bytes) };
+        wf_span text = bytes ? wf_span_take(&line, bytes) : wf_character_next(&line);
         if (!wf_spm_add(m, text, wf_spm_encode_id(m, text))) return false;
-        line.text += text.bytes;
-        line.bytes -= text.bytes;
     }
     return true;
 }
@@ -119,12 +110,9 @@ static void flush(wf_spm_decoder *d, bool end) {
 
 static void put_spaced(wf_spm_decoder *d, wf_span s) {
     while (s.bytes) {
-        bool space =
-            s.bytes >= SPACE_SYMBOL_BYTES && !memcmp(s.text, SPACE_SYMBOL, SPACE_SYMBOL_BYTES);
-        size_t bytes = space ? SPACE_SYMBOL_BYTES : 1;
+        bool space = wf_span_begins(s, space_symbol);
         put_out(d, space ? " " : s.text, 1);
-        s.text += bytes;
-        s.bytes -= bytes;
+        wf_span_take(&s, space ? SPACE_SYMBOL_BYTES : 1);
     }
 }
 
@@ -134,10 +122,8 @@ static void put_spaced(wf_spm_decoder *d, wf_span s) {
 static void put_piece(wf_spm_decoder *d, wf_span s) {
     const wf_spm_normalizer *n = &d->m->normalizer;
     bool strips = !d->started && (n->dummy_prefix || n->remove_extra);
-    if (strips && s.bytes >= SPACE_SYMBOL_BYTES &&
-        !memcmp(s.text, SPACE_SYMBOL, SPACE_SYMBOL_BYTES)) {
-        s.text += SPACE_SYMBOL_BYTES;
-        s.bytes -= SPACE_SYMBOL_BYTES;
+    if (strips && wf_span_begins(s, space_symbol)) {
+        wf_span_take(&s, SPACE_SYMBOL_BYTES);
         d->took_space = !n->remove_extra;
     }
     put_spaced(d, s);
@@ -156,8 +142,7 @@ void wf_spm_decode_piece(wf_spm_decoder *d, int32_t id, wf_span piece) {
     flush(d, true);
     d->started |= d->took_space || d->text.bytes;
     d->took_space = false;
-    if (type == SPM_UNKNOWN && m->pieces[id].text.bytes == piece.bytes &&
-        !memcmp(m->pieces[id].text.text, piece.text, piece.bytes))
+    if (type == SPM_UNKNOWN && wf_span_is(m->pieces[id].text, piece))
         put_out(d, m->unknown_surface.text, m->unknown_surface.bytes);
     else if (type == SPM_UNKNOWN)
         put_out(d, piece.text, piece.bytes);

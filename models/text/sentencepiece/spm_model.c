@@ -25,9 +25,7 @@ typedef struct field {
 static bool take_varint(wf_span *rest, uint64_t *value) {
     *value = 0;
     for (int shift = 0; shift < 70 && rest->bytes; shift += 7) {
-        unsigned char c = (unsigned char)*rest->text;
-        rest->text++;
-        rest->bytes--;
+        unsigned char c = (unsigned char)*wf_span_take(rest, 1).text;
         *value |= (uint64_t)(c & 0x7F) << shift;
         if (c < 0x80) return true;
     }
@@ -38,8 +36,7 @@ static bool take_fixed(wf_span *rest, size_t bytes, uint64_t *value) {
     *value = 0;
     if (rest->bytes < bytes) return false;
     for (size_t i = bytes; i-- > 0;) *value = *value << 8 | (unsigned char)rest->text[i];
-    rest->text += bytes;
-    rest->bytes -= bytes;
+    wf_span_take(rest, bytes);
     return true;
 }
 
@@ -51,9 +48,7 @@ static bool take_field(wf_span *rest, field *f) {
     if (f->type == FIXED64) return take_fixed(rest, 8, &f->value);
     if (f->type == FIXED32) return take_fixed(rest, 4, &f->value);
     if (f->type != BYTES || !take_varint(rest, &length) || length > rest->bytes) return false;
-    f->bytes = (wf_span){ rest->text, (size_t)length };
-    rest->text += length;
-    rest->bytes -= (size_t)length;
+    f->bytes = wf_span_take(rest, (size_t)length);
     return true;
 }
 
@@ -240,13 +235,12 @@ static bool index_pieces(wf_spm *m, char *message) {
 
 wf_spm *wf_spm_read(const void *bytes, size_t n, char *message) {
     wf_spm *m = calloc(1, sizeof *m);
-    if (m) m->file = malloc(n + 1);
+    if (m) m->file = wf_copy(bytes, n);
     if (!m || !m->file) {
         fail(message, "out of memory");
         wf_spm_free(m);
         return NULL;
     }
-    if (n) memcpy(m->file, bytes, n);
     m->file_bytes = n;
     /* defaults for fields that the file lacks */
     m->kind = SPM_UNIGRAM;

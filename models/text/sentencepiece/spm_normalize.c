@@ -123,11 +123,6 @@ static size_t prefix(const wf_spm_normalizer *n, wf_span line, wf_span *as) {
     return 1;
 }
 
-static void skip(wf_span *line, size_t bytes) {
-    line->text += bytes;
-    line->bytes -= bytes;
-}
-
 static bool put_space(const wf_spm_normalizer *n, wf_spm_text *out) {
     return n->escape ? wf_spm_put(out, SPACE_SYMBOL, SPACE_SYMBOL_BYTES) : wf_spm_put(out, " ", 1);
 }
@@ -137,7 +132,7 @@ static bool put_text(const wf_spm_normalizer *n, wf_span s, wf_spm_text *out) {
         const char *space = memchr(s.text, ' ', s.bytes);
         size_t bytes = space ? (size_t)(space - s.text) : s.bytes;
         if (!wf_spm_put(out, s.text, bytes) || (space && !put_space(n, out))) return false;
-        skip(&s, space ? bytes + 1 : bytes);
+        wf_span_take(&s, space ? bytes + 1 : bytes);
     }
     return true;
 }
@@ -163,7 +158,7 @@ static void skip_leading(const wf_spm_normalizer *n, wf_span *line) {
     while (line->bytes) {
         size_t bytes = prefix(n, *line, &s);
         if (s.bytes != 1 || *s.text != ' ') break;
-        skip(line, bytes);
+        wf_span_take(line, bytes);
     }
 }
 
@@ -175,10 +170,10 @@ bool wf_spm_normalize(const wf_spm_normalizer *n, wf_span line, wf_spm_text *out
     if (n->remove_extra) skip_leading(n, &line);
     if (!line.bytes) return true;
     if (n->dummy_prefix && !n->suffix) ok = put_space(n, out);
-    for (; ok && line.bytes; skip(&line, bytes)) {
+    for (; ok && line.bytes; wf_span_take(&line, bytes)) {
         bytes = prefix(n, line, &s);
         if (too_long(all, total += s.bytes, message)) return false;
-        while (after_space && s.bytes && *s.text == ' ') skip(&s, 1);
+        while (after_space && s.bytes && *s.text == ' ') wf_span_take(&s, 1);
         if (s.bytes) after_space = n->remove_extra && s.text[s.bytes - 1] == ' ';
         ok = put_text(n, s, out);
     }
