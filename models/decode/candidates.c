@@ -13,6 +13,13 @@ double wf_logit_at(const logit_row *r, const void *values, int64_t i) {
     return r->real == WF_F64 ? ((const double *)values)[i] : (double)((const float *)values)[i];
 }
 
+void wf_logit_put(wf_dtype real, void *values, int64_t i, double value) {
+    if (real == WF_F64)
+        ((double *)values)[i] = value;
+    else
+        ((float *)values)[i] = (float)value;
+}
+
 double wf_logit_normaliser(const logit_row *r) {
     double top, log_total;
     if (r->real == WF_F64)

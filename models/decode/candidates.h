@@ -20,7 +20,9 @@ typedef struct logit_row {
     const void *logits, *open;
 } logit_row;
 
+/* Read and write value i of an array of the row's type. */
 double wf_logit_at(const logit_row *r, const void *values, int64_t i);
+void wf_logit_put(wf_dtype real, void *values, int64_t i, double value);
 /* log(sum exp(logits)); not finite if a logit is NaN or +infinity */
 double wf_logit_normaliser(const logit_row *r);
 /* Writes the k likeliest allowed tokens, best first; of equal ones the lowest id is first. Returns

@@ -82,12 +82,7 @@ static bool make_rows(few_logits *few, wf_dtype real, int64_t most_rows) {
     int64_t n = most_rows * few->vocab;
     few->bytes = (size_t)n * wf_dtype_size(real);
     few->rows = wf_memory_new(few->bytes);
-    for (int64_t i = 0; few->rows && i < n; i++) {
-        if (real == WF_F64)
-            ((double *)(void *)few->rows)[i] = -INFINITY;
-        else
-            ((float *)(void *)few->rows)[i] = -INFINITY;
-    }
+    for (int64_t i = 0; few->rows && i < n; i++) wf_logit_put(real, few->rows, i, -INFINITY);
     return few->rows;
 }
 

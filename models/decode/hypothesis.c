@@ -8,6 +8,14 @@ int64_t wf_length_of(const search *q, const sentence *s) {
     return q->position - s->begin;
 }
 
+logit_row wf_row_of(const search *q, const sentence *s, int row) {
+    const wf_model *m = q->d->model;
+    logit_row r = { wf_real(m->graph), m->tgt_vocab, NULL,
+                    q->open[wf_length_of(q, s) >= q->o->min_len] };
+    r.logits = (const char *)q->d->logits + (size_t)(row * r.vocab) * wf_dtype_size(r.real);
+    return r;
+}
+
 const candidate *wf_candidates_of(const search *q, const live *h) {
     assert(h->row >= 0 && h->row < q->b * q->width);
     return q->candidates + (int64_t)h->row * q->per_row;

@@ -72,10 +72,7 @@ typedef struct ruled_row {
 } ruled_row;
 
 static void put(const ruled_row *r, int64_t token, double logit) {
-    if (r->own->real == WF_F64)
-        ((double *)r->logits)[token] = logit;
-    else
-        ((float *)r->logits)[token] = (float)logit;
+    wf_logit_put(r->own->real, r->logits, token, logit);
 }
 
 static void ban(const ruled_row *r, int64_t token) {

@@ -64,10 +64,7 @@ static int64_t limit_of(const search *q, int64_t n) {
 }
 
 static void allow(search *q, int may_end, int32_t token, bool yes) {
-    if (wf_real(q->d->model->graph) == WF_F64)
-        ((double *)q->open[may_end])[token] = yes;
-    else
-        ((float *)q->open[may_end])[token] = yes;
+    wf_logit_put(wf_real(q->d->model->graph), q->open[may_end], token, yes);
 }
 
 /* Fills the masks of allowed tokens. False: there is a minimum length, and every token other than
@@ -193,10 +190,7 @@ static bool choose(void *arg, int64_t index, int worker) {
     const sentence *s = &q->sentences[q->owner[row]];
     int64_t length = wf_length_of(q, s);
     if (length < 0) return true;
-    logit_row r = { wf_real(q->d->model->graph), q->d->model->tgt_vocab, NULL,
-                    q->open[length >= q->o->min_len] };
-    size_t bytes = (size_t)r.vocab * wf_dtype_size(r.real);
-    r.logits = (const char *)q->d->logits + (size_t)index * bytes;
+    logit_row r = wf_row_of(q, s, row);
     char *scratch = q->scratch + (size_t)worker * q->stride;
     const logit_row few = wf_narrow_few(q, s, &r, scratch + q->changing);
     double normaliser = wf_logit_normaliser(&few);

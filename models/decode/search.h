@@ -122,6 +122,8 @@ size_t wf_draw_scratch(int64_t vocab);
 /* The number of tokens of each live hypothesis so far; below 0 while the sentence still reads its
  * prompt. */
 int64_t wf_length_of(const search *q, const sentence *s);
+/* The logits of a row of this sentence, and which tokens are allowed. */
+logit_row wf_row_of(const search *q, const sentence *s, int row);
 const candidate *wf_candidates_of(const search *q, const live *h);
 /* Finishes a hypothesis, and writes it to s->ended[at]. */
 void wf_end_hypothesis(const search *q, sentence *s, const live *h, const candidate *end, int at);

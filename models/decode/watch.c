@@ -61,57 +61,31 @@ void wf_watch_note(const search *q, const sentence *s, int parent, const candida
 
 /* ---- rows of logits -------------------------------------------------------------------------- */
 
-static void ban(const logit_row *r, void *values, int64_t token) {
-    if (r->real == WF_F64)
-        ((double *)values)[token] = -INFINITY;
-    else
-        ((float *)values)[token] = -INFINITY;
-}
-
-static void ban_others(const logit_row *r, void *values, int32_t token) {
-    for (int64_t i = 0; i < r->vocab; i++)
-        if (i != token) ban(r, values, i);
-}
-
-/* Writes the logits by which the search ranks. It must treat the same cases as choose() in
- * search.c. */
+/* Writes the logits by which the search ranks: of a token that it does not rank, minus infinity. It
+ * must treat the same cases as choose() in search.c. */
 static void rank_row(const search *q, const sentence *s, int row, const logit_row *own,
                      double normaliser, void *ranked) {
     int64_t length = wf_length_of(q, s);
+    int32_t only = -1; /* the one token that is ranked; -1: all that are allowed */
     logit_row r = *own;
-    size_t bytes = (size_t)r.vocab * wf_dtype_size(r.real);
-    memcpy(ranked, own->logits, bytes);
-    if (length == s->limit) {
-        ban_others(own, ranked, q->d->model->end_id);
-        return;
-    }
-    if (length < q->o->n_forced) {
-        ban_others(own, ranked, q->o->forced[length]);
-        return;
-    }
-    if (!wf_narrow_leaves(q, s, own)) {
-        ban_others(own, ranked, q->d->model->end_id);
-        return;
-    }
-    if (wf_rules_apply_to(q, own, normaliser, length)) {
-        if (!wf_apply_rules(q, s, row, q->scratch + q->drawing, &r, &normaliser)) {
-            ban_others(own, ranked, q->d->model->end_id);
-            return;
-        }
-        memcpy(ranked, r.logits, bytes);
-    }
+    if (length == s->limit)
+        only = q->d->model->end_id;
+    else if (length < q->o->n_forced)
+        only = q->o->forced[length];
+    else if (!wf_narrow_leaves(q, s, own) ||
+             (wf_rules_apply_to(q, own, normaliser, length) &&
+              !wf_apply_rules(q, s, row, q->scratch + q->drawing, &r, &normaliser)))
+        only = q->d->model->end_id;
+    memcpy(ranked, only < 0 ? r.logits : own->logits, (size_t)r.vocab * wf_dtype_size(r.real));
     for (int64_t i = 0; i < r.vocab; i++)
-        if (wf_logit_at(own, own->open, i) == 0) ban(own, ranked, i);
+        if (only < 0 ? wf_logit_at(own, own->open, i) == 0 : i != only)
+            wf_logit_put(own->real, ranked, i, -INFINITY);
 }
 
 static void show_row(const search *q, const sentence *s, int i) {
-    const wf_model *m = q->d->model;
     watch *w = q->watch;
     int row = s->live[i].row;
-    logit_row own = { wf_real(m->graph), m->tgt_vocab, NULL,
-                      q->open[wf_length_of(q, s) >= q->o->min_len] };
-    size_t bytes = (size_t)own.vocab * wf_dtype_size(own.real);
-    own.logits = (const char *)q->d->logits + (size_t)row * bytes;
+    logit_row own = wf_row_of(q, s, row);
     w->logits[i] = own.logits;
     w->normaliser[i] = wf_logit_normaliser(&own);
     const logit_row few = wf_narrow_few(q, s, &own, q->scratch + q->changing);
