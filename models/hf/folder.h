@@ -116,6 +116,10 @@ void wf_hf_tensors_free(hf_tensors *t);
 
 /* ---- weights.c: their tensors ---------------------------------------------------------------- */
 
+/* True if all values of a tensor are finite. wf_hf_is_plain: and it is not quantised. False with
+ * message. */
+bool wf_hf_is_finite(const wf_entry *e, char *message);
+bool wf_hf_is_plain(const wf_file *f, const wf_entry *e, char *message);
 bool wf_hf_load_weights(const wf_file *f, const hf_family *family, wf_model *m, char *message);
 /* True if the weights have a table of the output and one of the embeddings, and the two differ. */
 bool wf_hf_own_output(const wf_file *f, const hf_family *family);

@@ -87,11 +87,20 @@ static bool trim(wf_entry *e, const wf_tensor *leaf, char *message) {
     return true;
 }
 
-static bool choose(loading *l, wf_tensor *leaf, const wf_entry *e) {
+bool wf_hf_is_finite(const wf_entry *e, char *message) {
     int64_t bad = wf_file_not_finite(e);
-    if (bad)
-        return fail(l->load.message, "'%s' has %lld values that are NaN or infinite", e->name,
-                    (long long)bad);
+    return !bad ||
+           fail(message, "'%s' has %lld values that are NaN or infinite", e->name, (long long)bad);
+}
+
+bool wf_hf_is_plain(const wf_file *f, const wf_entry *e, char *message) {
+    if (!wf_hf_is_finite(e, message)) return false;
+    return !wf_file_scale_of(f, e) ||
+           fail(message, "'%s' is quantised: such weights of a folder are not read", e->name);
+}
+
+static bool choose(loading *l, wf_tensor *leaf, const wf_entry *e) {
+    if (!wf_hf_is_finite(e, l->load.message)) return false;
     wf_entry *own = &l->own[l->load.n];
     *own = *e;
     if (!trim(own, leaf, l->load.message)) return false;

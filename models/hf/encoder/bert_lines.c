@@ -37,14 +37,14 @@ static bool is_special(const wf_tokenizer *from, const char *symbol) {
     return false;
 }
 
-static bool put_vocabulary(wf_text *t, const wf_tokenizer *from) {
+static void put_vocabulary(wf_text *t, const wf_tokenizer *from) {
     wf_token_kind kind = wf_tokenizer_kind(from);
     wf_hf_put_as(t, "\"vocab\": {");
     for (int32_t id = 0; id < wf_tokenizer_size(from); id++) {
         bool special = id < WF_SPECIAL_IDS;
         char *symbol = symbol_of(special ? WF_WORDS : kind, wf_tokenizer_piece(from, id));
-        if (!symbol) return false;
-        if (special || !is_special(from, symbol)) {
+        if (!symbol) t->lacks = true;
+        if (symbol && (special || !is_special(from, symbol))) {
             wf_hf_put_as(t, id ? ",\n      " : "\n      ");
             wf_hf_put_string(t, symbol);
             wf_hf_put_as(t, ": %d", (int)id);
@@ -52,30 +52,6 @@ static bool put_vocabulary(wf_text *t, const wf_tokenizer *from) {
         free(symbol);
     }
     wf_hf_put_as(t, "\n    }");
-    return true;
-}
-
-/* Characters are byte-pair encoding without merges. */
-static bool put_model(wf_text *t, const wf_tokenizer *from) {
-    wf_token_kind kind = wf_tokenizer_kind(from);
-    if (kind == WF_WORDS) {
-        wf_hf_put_as(t, "  \"model\": {\"type\": \"WordLevel\", \"unk_token\": \"<unk>\", ");
-        return put_vocabulary(t, from);
-    }
-    char *codes = wf_hf_codes(from);
-    if (!codes) return false;
-    wf_hf_put_as(t,
-                 "  \"model\": {\"type\": \"BPE\", \"dropout\": null, \"unk_token\": \"<unk>\",\n"
-                 "    \"continuing_subword_prefix\": null, \"end_of_word_suffix\": %s,\n",
-                 kind == WF_BPE ? "\"" END "\"" : "null");
-    wf_hf_put_as(t, "    \"fuse_unk\": false, \"byte_fallback\": false, \"ignore_merges\": false,\n"
-                    "    ");
-    bool ok = put_vocabulary(t, from);
-    wf_hf_put_as(t, ",\n    \"merges\": [");
-    wf_hf_put_merges(t, codes);
-    wf_hf_put_as(t, "\n    ]");
-    free(codes);
-    return ok;
 }
 
 bool wf_hf_bert_has_lines(const wf_tokenizer *from) {
@@ -89,8 +65,7 @@ bool wf_hf_bert_write_lines(const wf_tokenizer *from, const wf_hf_writer *to, ch
                                             "{\"type\": \"BPEDecoder\", \"suffix\": \"" END "\"}" };
     wf_token_kind kind = wf_tokenizer_kind(from);
     wf_text t = { 0 };
-    wf_hf_put_as(&t, "{\n  \"version\": \"1.0\",\n  \"truncation\": null,\n  \"padding\": null,\n");
-    wf_hf_put_special(&t, from);
+    wf_hf_begin_json(&t, from);
     wf_hf_put_as(&t, "  \"normalizer\": null,\n  \"pre_tokenizer\": ");
     wf_hf_put_as(&t, kind == WF_CHARACTERS
                          ? "null"
@@ -100,9 +75,12 @@ bool wf_hf_bert_write_lines(const wf_tokenizer *from, const wf_hf_writer *to, ch
                  decoders[kind == WF_WORDS        ? 0
                           : kind == WF_CHARACTERS ? 1
                                                   : 2]);
-    bool ok = put_model(&t, from);
-    wf_hf_put_as(&t, "\n  }\n}\n");
-    if (ok) return wf_hf_put_file(&t, "tokenizer.json", to, message);
-    free(t.at);
-    return fail(message, "out of memory");
+    if (kind == WF_WORDS) {
+        wf_text_puts(&t, "  \"model\": {\"type\": \"WordLevel\", \"unk_token\": \"<unk>\", ");
+        put_vocabulary(&t, from);
+        wf_text_puts(&t, "\n  }\n}\n");
+    } else /* characters are byte-pair encoding without merges */
+        wf_hf_put_bpe(&t, from, "\"<unk>\"", kind == WF_BPE ? "\"" END "\"" : "null",
+                      put_vocabulary);
+    return wf_hf_put_file(&t, "tokenizer.json", to, message);
 }

@@ -83,15 +83,6 @@ static int name_of(const hf_bert_family *f, const wf_encoder_config *c, const wf
 
 /* ---- finding --------------------------------------------------------------------------------- */
 
-static bool check(const loading *l, const wf_entry *e, char *message) {
-    int64_t bad = wf_file_not_finite(e);
-    if (bad)
-        return fail(message, "'%s' has %lld values that are NaN or infinite", e->name,
-                    (long long)bad);
-    return !wf_file_scale_of(l->load.file, e) ||
-           fail(message, "'%s' is quantised: such weights of a folder are not read", e->name);
-}
-
 static bool find_leaf(loading *l, wf_tensor *leaf) {
     char name[HF_NAME], *message = l->load.message;
     const wf_entry *first = NULL;
@@ -101,7 +92,9 @@ static bool find_leaf(loading *l, wf_tensor *leaf) {
         name_of(l->family, l->c, leaf, i, name);
         const wf_entry *e = find_name(l, name);
         if (!e) return fail(message, "'%s' is missing", name);
-        if (!wf_file_shape_fits(e, leaf, parts, message) || !check(l, e, message)) return false;
+        if (!wf_file_shape_fits(e, leaf, parts, message) ||
+            !wf_hf_is_plain(l->load.file, e, message))
+            return false;
         if (first && strcmp(e->dtype, first->dtype) != 0)
             return fail(message, "'%s' is of another type than '%s'", e->name, first->name);
         first = first ? first : e;
@@ -250,12 +243,9 @@ static bool add_no_pooler(saving *s) {
 /* Adds a tensor of the layer after pooling. False: out of memory. */
 static bool add_dense(saving *s, const wf_tensor *t) {
     char name[HF_NAME];
-    float *values = malloc(wf_bytes(t) + 1);
     snprintf(name, sizeof name, "linear.%s", t->name + strlen(DENSE));
-    bool ok = values && wf_read(t, values, wf_bytes(t)) &&
-              add(s, name, t->ndim, t->shape[0], t->ndim == 2 ? t->shape[1] : 1, values);
-    free(values);
-    return ok;
+    float *data = wf_hf_add_tensor(&s->tensors, name, t->ndim, t->shape);
+    return data && wf_read(t, data, wf_bytes(t));
 }
 
 bool wf_hf_bert_write_dense(const wf_model *m, const wf_hf_writer *to, char *message) {

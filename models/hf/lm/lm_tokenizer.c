@@ -50,31 +50,21 @@ static void put_template(wf_text *t, const char *start, int32_t id) {
     wf_hf_put_as(t, "]}}},\n");
 }
 
-static bool put_model(wf_text *t, wf_tokenizer *from, char *message) {
-    char *codes = wf_hf_codes(from);
-    if (!codes) return fail(message, "out of memory");
-    wf_hf_put_as(t, "  \"model\": {\"type\": \"BPE\", \"dropout\": null, \"unk_token\": null,\n"
-                    "    \"continuing_subword_prefix\": null, \"end_of_word_suffix\": null,\n"
-                    "    \"fuse_unk\": false, \"byte_fallback\": false, ");
-    wf_hf_put_as(t, "\"ignore_merges\": false,\n    \"vocab\": {");
+static void put_vocabulary(wf_text *t, const wf_tokenizer *from) {
+    wf_text_puts(t, "\"vocab\": {");
     for (int32_t id = 0; id < wf_tokenizer_size(from); id++) {
-        wf_hf_put_as(t, id ? ",\n      " : "\n      ");
+        wf_text_puts(t, id ? ",\n      " : "\n      ");
         wf_hf_put_string(t, wf_tokenizer_piece(from, id));
         wf_hf_put_as(t, ": %d", (int)id);
     }
-    wf_hf_put_as(t, "\n    },\n    \"merges\": [");
-    wf_hf_put_merges(t, codes);
-    wf_hf_put_as(t, "\n    ]\n  }\n}\n");
-    free(codes);
-    return true;
+    wf_text_puts(t, "\n    }");
 }
 
 static bool write_running(wf_tokenizer *from, int32_t start, const wf_hf_writer *to,
                           char *message) {
     wf_text t = { 0 };
     bool merges = wf_tokenizer_merges(from) > 0;
-    wf_hf_put_as(&t, "{\n  \"version\": \"1.0\",\n  \"truncation\": null,\n  \"padding\": null,\n");
-    wf_hf_put_special(&t, from);
+    wf_hf_begin_json(&t, from);
     wf_hf_put_as(&t, "  \"normalizer\": null,\n  \"pre_tokenizer\": {\"type\": \"Sequence\", "
                      "\"pretokenizers\": [");
     if (merges) {
@@ -87,9 +77,8 @@ static bool write_running(wf_tokenizer *from, int32_t start, const wf_hf_writer 
     put_template(&t, wf_tokenizer_piece(from, start), start);
     wf_hf_put_as(&t, "  \"decoder\": {\"type\": \"ByteLevel\", \"add_prefix_space\": false, "
                      "\"trim_offsets\": false, \"use_regex\": false},\n");
-    if (put_model(&t, from, message)) return wf_hf_put_file(&t, "tokenizer.json", to, message);
-    free(t.at);
-    return false;
+    wf_hf_put_bpe(&t, from, "null", "null", put_vocabulary);
+    return wf_hf_put_file(&t, "tokenizer.json", to, message);
 }
 
 static bool write_settings(const wf_hf *hf, const wf_hf_writer *to, char *message) {

@@ -57,12 +57,7 @@ static bool fits(const loading *l, const wf_entry *e, const wf_tensor *leaf, int
 }
 
 static bool check(const loading *l, const wf_entry *e, const wf_entry *first, char *message) {
-    int64_t bad = wf_file_not_finite(e);
-    if (bad)
-        return fail(message, "'%s' has %lld values that are NaN or infinite", e->name,
-                    (long long)bad);
-    if (wf_file_scale_of(l->load.file, e))
-        return fail(message, "'%s' is quantised: such weights of a folder are not read", e->name);
+    if (!wf_hf_is_plain(l->load.file, e, message)) return false;
     return strcmp(e->dtype, first->dtype) == 0 ||
            fail(message, "'%s' is of another type than '%s'", e->name, first->name);
 }

@@ -9,13 +9,11 @@
  * special [WF_SPECIAL_IDS]: ids of padding, unknown, start, end; -1: none. False with message. */
 bool wf_hf_read_json_tokenizer(const char *folder, int64_t rows, const int32_t *special, wf_hf *out,
                                char *message);
-/* Writes the special tokens as "added_tokens". */
-void wf_hf_put_special(wf_text *t, const wf_tokenizer *from);
-/* The text of a codes file with the vocabulary's merges, or "" without merges. The caller frees it.
- * NULL: out of memory. */
-char *wf_hf_codes(const wf_tokenizer *from);
-/* Writes the merges in the text of a codes file as pairs in JSON. Each line after its header has
- * two pieces with a space between them. */
-void wf_hf_put_merges(wf_text *t, const char *codes);
+/* Writes the beginning of a tokenizer.json, with the special tokens as "added_tokens". */
+void wf_hf_begin_json(wf_text *t, const wf_tokenizer *from);
+/* Writes the model BPE with the vocabulary's merges, and the end of the file. `unknown` and `suffix`
+ * are JSON; `put` writes the pieces with their ids. */
+void wf_hf_put_bpe(wf_text *t, const wf_tokenizer *from, const char *unknown, const char *suffix,
+                   void (*put)(wf_text *t, const wf_tokenizer *from));
 
 #endif
