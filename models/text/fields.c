@@ -61,7 +61,14 @@ void wf_put_ids(wf_sink *to, const int32_t *ids, int n) {
         put(to, text, (size_t)snprintf(text, sizeof text, i ? ",%d" : "%d", (int)ids[i]));
 }
 
-bool wf_ids_read(const char *text, int32_t *ids, int *n, char *message) {
+const char *wf_field_value(const wf_fields *f, const char *name) {
+    for (int i = 0; i < f->n; i++)
+        if (!strcmp(f->names[i], name)) return f->values[i];
+    return NULL;
+}
+
+bool wf_field_ids(const wf_fields *f, const char *name, int32_t *ids, int *n, char *message) {
+    const char *text = wf_field_value(f, name);
     *n = 0;
     for (const char *at = text; at; at = *at == ',' ? at + 1 : NULL) {
         char *end;
@@ -72,6 +79,15 @@ bool wf_ids_read(const char *text, int32_t *ids, int *n, char *message) {
         ids[(*n)++] = (int32_t)id;
         at = end;
     }
+    return true;
+}
+
+bool wf_field_special(const wf_fields *f, int32_t special[WF_SPECIAL_IDS], char *message) {
+    int32_t ids[WF_MOST_AROUND];
+    int n;
+    if (!wf_field_ids(f, "special", ids, &n, message)) return false;
+    if (n != WF_SPECIAL_IDS) return fail(message, "%d special ids: %d", n, WF_SPECIAL_IDS);
+    memcpy(special, ids, WF_SPECIAL_IDS * sizeof *special);
     return true;
 }
 
@@ -95,11 +111,4 @@ bool wf_pieces_read(wf_pieces *p, const char *json, char *message) {
 
 void wf_pieces_free(wf_pieces *p) {
     free(p->text), free(p->at);
-}
-
-const char *wf_field_value(const char *const *fields, const char *const *values, int n,
-                           const char *name) {
-    for (int i = 0; i < n; i++)
-        if (!strcmp(fields[i], name)) return values[i];
-    return NULL;
 }

@@ -31,12 +31,18 @@ typedef struct wf_pieces {
 /* Parse the JSON array into p. False with message. Call wf_pieces_free in either case. */
 bool wf_pieces_read(wf_pieces *p, const char *json, char *message);
 void wf_pieces_free(wf_pieces *p);
-/* Read ids between commas: at most WF_MOST_AROUND, each at least -1; *n becomes their number. False
- * with message. text NULL gives no ids, but an empty text is an error. */
-bool wf_ids_read(const char *text, int32_t *ids, int *n, char *message);
 
-/* The value of a field; NULL: the field is missing. */
-const char *wf_field_value(const char *const *fields, const char *const *values, int n,
-                           const char *name);
+/* The fields of a tokenizer; a value is NULL if it is missing. Fields may be damaged or hostile. */
+typedef struct wf_fields {
+    const char *const *names, *const *values; /* [n] */
+    int n;
+} wf_fields;
+
+const char *wf_field_value(const wf_fields *f, const char *name); /* NULL: it is missing */
+/* Read ids between commas: at most WF_MOST_AROUND, each at least -1; *n becomes their number. False
+ * with message. A missing field has no ids, but an empty text is an error. */
+bool wf_field_ids(const wf_fields *f, const char *name, int32_t *ids, int *n, char *message);
+/* Read the field "special", which must have WF_SPECIAL_IDS ids. */
+bool wf_field_special(const wf_fields *f, int32_t special[WF_SPECIAL_IDS], char *message);
 
 #endif

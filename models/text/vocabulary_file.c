@@ -96,29 +96,23 @@ static bool read_vocabulary(wf_tokenizer *t, wf_span rest, char *message) {
 
 wf_tokenizer *wf_tokenizer_read(wf_token_kind kind, const char *vocabulary, size_t bytes,
                                 const char *codes, size_t codes_bytes, char *message) {
-    if (!wf_token_kind_name((int)kind)) {
-        fail(message, "kind %d is not one of %s", (int)kind, WF_NAMES(WF_TOKEN_NAMES));
-        return NULL;
-    }
-    if (kind == WF_SENTENCEPIECE) {
-        fail(message, "sentencepiece has no vocabulary file: it is read from a .spm file");
-        return NULL;
-    }
-    if (kind == WF_BYTE_LEVEL) {
-        fail(message, "byte-level has no vocabulary file: it is read from a vocab.json and a "
-                      "merges.txt");
-        return NULL;
-    }
-    if (kind == WF_JSON_TEXT) {
-        fail(message, "json has no vocabulary file: it is read from a tokenizer.json");
-        return NULL;
-    }
-    if (wf_has_merges(kind) != (codes != NULL) || !vocabulary) {
-        fail(message, !vocabulary ? "there is no vocabulary"
-                      : codes     ? "codes are for byte-pair encoding alone"
-                                  : "byte-pair encoding needs codes beside its vocabulary");
-        return NULL;
-    }
+    if (!wf_token_kind_name((int)kind))
+        return fail(message, "kind %d is not one of %s", (int)kind, WF_NAMES(WF_TOKEN_NAMES)), NULL;
+    if (kind == WF_SENTENCEPIECE)
+        return fail(message, "sentencepiece has no vocabulary file: it is read from a .spm file"),
+               NULL;
+    if (kind == WF_BYTE_LEVEL)
+        return fail(message,
+                    "byte-level has no vocabulary file: it is read from a vocab.json and a "
+                    "merges.txt"),
+               NULL;
+    if (kind == WF_JSON_TEXT)
+        return fail(message, "json has no vocabulary file: it is read from a tokenizer.json"), NULL;
+    if (!vocabulary) return fail(message, "there is no vocabulary"), NULL;
+    if (wf_has_merges(kind) != (codes != NULL))
+        return fail(message, codes ? "codes are for byte-pair encoding alone"
+                                   : "byte-pair encoding needs codes beside its vocabulary"),
+               NULL;
     wf_tokenizer *t = calloc(1, sizeof *t);
     if (!t) return fail(message, "out of memory"), NULL;
     t->kind = kind;
@@ -193,13 +187,11 @@ bool wf_tokenizer_in_file(const wf_file *f, const char *prefix) {
 
 static wf_tokenizer *read_fields(wf_token_kind kind, const char *const *text,
                                  const wf_tokenizer *beside, char *message) {
+    const wf_fields f = { fields, text, WF_TOKENIZER_META };
     if (kind == WF_SENTENCEPIECE)
-        return wf_sentencepiece_from_fields(fields, text, WF_TOKENIZER_META,
-                                            beside ? beside->sentencepiece : NULL, message);
-    if (kind == WF_BYTE_LEVEL)
-        return wf_byte_level_from_fields(fields, text, WF_TOKENIZER_META, message);
-    if (kind == WF_JSON_TEXT)
-        return wf_json_text_from_fields(fields, text, WF_TOKENIZER_META, message);
+        return wf_sentencepiece_from_fields(&f, beside ? beside->sentencepiece : NULL, message);
+    if (kind == WF_BYTE_LEVEL) return wf_byte_level_from_fields(&f, message);
+    if (kind == WF_JSON_TEXT) return wf_json_text_from_fields(&f, message);
     return wf_tokenizer_read(kind, text[VOCABULARY],
                              text[VOCABULARY] ? strlen(text[VOCABULARY]) : 0, text[CODES],
                              text[CODES] ? strlen(text[CODES]) : 0, message);

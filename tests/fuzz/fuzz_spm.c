@@ -54,7 +54,8 @@ static wf_tokenizer *through_fields(wf_tokenizer *t) {
     int n = 0;
     fuzz_must(wf_tokenizer_to_meta(t, "t", pairs, &n, message) && n >= 3);
     for (int i = 0; i < n; i++) names[i] = pairs[i].key + 2, values[i] = pairs[i].value;
-    wf_tokenizer *again = wf_sentencepiece_from_fields(names, values, n, NULL, message);
+    wf_tokenizer *again =
+        wf_sentencepiece_from_fields(&(wf_fields){ names, values, n }, NULL, message);
     if (!again) fprintf(stderr, "%s\n", message);
     fuzz_must(again && wf_tokenizer_size(again) == wf_tokenizer_size(t));
     return again;

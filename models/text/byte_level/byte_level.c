@@ -311,38 +311,31 @@ size_t wf_byte_level_field(const wf_byte_level *b, const char *field, char *text
     return to.used;
 }
 
-wf_tokenizer *wf_byte_level_from_fields(const char *const *fields, const char *const *values, int n,
-                                        char *message) {
-#define FIELD(name) wf_field_value(fields, values, n, name)
-    int32_t special[WF_MOST_AROUND], before[WF_MOST_AROUND], after[WF_MOST_AROUND],
-        silent[WF_MOST_AROUND];
-    int n_special;
-    const char *codes = FIELD("codes"), *prefix = FIELD("prefix");
+wf_tokenizer *wf_byte_level_from_fields(const wf_fields *f, char *message) {
+    int32_t before[WF_MOST_AROUND], after[WF_MOST_AROUND], silent[WF_MOST_AROUND];
+    const char *codes = wf_field_value(f, "codes"), *prefix = wf_field_value(f, "prefix");
+    const char *vocabulary = wf_field_value(f, "vocabulary");
     wf_byte_level_options o = { .before = before, .after = after, .silent = silent };
     wf_pieces p = { 0 };
-    if (!FIELD("vocabulary")) return fail(message, "there is no vocabulary"), NULL;
+    if (!vocabulary) return fail(message, "there is no vocabulary"), NULL;
     if (prefix && strcmp(prefix, "space"))
         return fail(message, "the prefix is '%.40s', not 'space'", prefix), NULL;
-    if (!wf_ids_read(FIELD("special"), special, &n_special, message) ||
-        !wf_ids_read(FIELD("before"), before, &o.n_before, message) ||
-        !wf_ids_read(FIELD("after"), after, &o.n_after, message) ||
-        !wf_ids_read(FIELD("silent"), silent, &o.n_silent, message))
+    if (!wf_field_special(f, o.special, message) ||
+        !wf_field_ids(f, "before", before, &o.n_before, message) ||
+        !wf_field_ids(f, "after", after, &o.n_after, message) ||
+        !wf_field_ids(f, "silent", silent, &o.n_silent, message))
         return NULL;
-    if (n_special != WF_SPECIAL_IDS)
-        return fail(message, "%d special ids: %d", n_special, WF_SPECIAL_IDS), NULL;
-    memcpy(o.special, special, sizeof o.special);
     o.merges = codes;
     o.merges_bytes = codes ? strlen(codes) : 0;
     o.prefix_space = prefix != NULL;
     wf_tokenizer *t = NULL;
-    if (wf_pieces_read(&p, FIELD("vocabulary"), message)) {
+    if (wf_pieces_read(&p, vocabulary, message)) {
         o.pieces = p.at;
         o.n_pieces = (int64_t)p.n;
         t = wf_tokenizer_from_byte_level(&o, message);
     }
     wf_pieces_free(&p);
     return t;
-#undef FIELD
 }
 
 /* ---- what was learned within GPT-2's chunks, with BART's first ids --------------------------- */

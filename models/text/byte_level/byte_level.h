@@ -31,8 +31,7 @@ wf_unicode_class wf_unicode_class_of(uint32_t code_point);
 size_t wf_byte_level_chunk(wf_span text);
 
 size_t wf_byte_level_field(const wf_byte_level *b, const char *field, char *text, size_t size);
-wf_tokenizer *wf_byte_level_from_fields(const char *const *fields, const char *const *values, int n,
-                                        char *message);
+wf_tokenizer *wf_byte_level_from_fields(const wf_fields *f, char *message);
 
 /* The next chunk within which merges are learned; false: there are no more. */
 bool wf_byte_level_chunk_next(wf_span *rest, wf_span *chunk);

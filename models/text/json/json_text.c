@@ -1,7 +1,6 @@
 /* models/text/json/json_text.c - a tokenizer.json among the tokenizers of text.h; see json_text.h
  * and text_formats.h. What the file says is done by json_tokenizer.c. */
 #include "json_text.h"
-#include "models/text/fields.h"
 #include "models/text_internal.h"
 
 #include <stdio.h>
@@ -109,19 +108,12 @@ size_t wf_json_text_field(const wf_json_text *j, const char *field, char *text, 
     return to.used;
 }
 
-wf_tokenizer *wf_json_text_from_fields(const char *const *fields, const char *const *values, int n,
-                                       char *message) {
-    int32_t special[WF_MOST_AROUND];
-    int n_special;
-    const char *rows = wf_field_value(fields, values, n, "rows");
-    wf_json_text_options o = { .json = wf_field_value(fields, values, n, "model") };
+wf_tokenizer *wf_json_text_from_fields(const wf_fields *f, char *message) {
+    const char *rows = wf_field_value(f, "rows");
+    wf_json_text_options o = { .json = wf_field_value(f, "model") };
     if (!o.json) return fail(message, "there is no model"), NULL;
     o.bytes = strlen(o.json);
-    if (!wf_ids_read(wf_field_value(fields, values, n, "special"), special, &n_special, message))
-        return NULL;
-    if (n_special != WF_SPECIAL_IDS)
-        return fail(message, "%d special ids: %d", n_special, WF_SPECIAL_IDS), NULL;
-    memcpy(o.special, special, sizeof o.special);
+    if (!wf_field_special(f, o.special, message)) return NULL;
     char *end = NULL;
     o.rows = rows && *rows >= '1' && *rows <= '9' ? strtoll(rows, &end, 10) : 0;
     if (o.rows < 1 || *end) return fail(message, "the number of rows is missing or wrong"), NULL;

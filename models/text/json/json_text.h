@@ -4,7 +4,7 @@
 #define WEFT_MODELS_TEXT_JSON_JSON_TEXT_H
 
 #include "models/json_tokenizer.h"
-#include "models/text/tokenizer.h"
+#include "models/text/fields.h"
 
 typedef struct wf_json_text {
     wf_json_tokenizer *tokenizer;
@@ -30,7 +30,6 @@ int64_t wf_json_tokenizer_encode_text(wf_json_tokenizer *t, wf_span line, wf_jso
                                       int64_t capacity, char *message);
 
 size_t wf_json_text_field(const wf_json_text *j, const char *field, char *text, size_t size);
-wf_tokenizer *wf_json_text_from_fields(const char *const *fields, const char *const *values, int n,
-                                       char *message);
+wf_tokenizer *wf_json_text_from_fields(const wf_fields *f, char *message);
 
 #endif

@@ -35,9 +35,7 @@ bool wf_sentencepiece_special(const wf_sentencepiece *s, int32_t id);
  * field. */
 size_t wf_sentencepiece_field(const wf_sentencepiece *s, const char *field, char *text,
                               size_t size);
-/* Make a tokenizer from n fields; a value is NULL if it is missing. Fields may be damaged or
- * hostile. */
-wf_tokenizer *wf_sentencepiece_from_fields(const char *const *fields, const char *const *values,
-                                           int n, const wf_sentencepiece *beside, char *message);
+wf_tokenizer *wf_sentencepiece_from_fields(const wf_fields *f, const wf_sentencepiece *beside,
+                                           char *message);
 
 #endif

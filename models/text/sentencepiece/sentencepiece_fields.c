@@ -24,42 +24,33 @@ size_t wf_sentencepiece_field(const wf_sentencepiece *s, const char *field, char
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-wf_tokenizer *wf_sentencepiece_from_fields(const char *const *fields, const char *const *values,
-                                           int n, const wf_sentencepiece *beside, char *message) {
-#define FIELD(name) wf_field_value(fields, values, n, name)
-    int32_t special[WF_MOST_AROUND], before[WF_MOST_AROUND], after[WF_MOST_AROUND];
-    int32_t added[WF_MOST_AROUND] = { 0 };
-    int n_special = 0, n_before = 0, n_after = 0, n_added = 0;
+wf_tokenizer *wf_sentencepiece_from_fields(const wf_fields *f, const wf_sentencepiece *beside,
+                                           char *message) {
+    int32_t before[WF_MOST_AROUND], after[WF_MOST_AROUND], added[WF_MOST_AROUND] = { 0 };
+    int n_added = 0;
     wf_pieces p = { 0 };
-    size_t bytes = 0;
     wf_tokenizer *t = NULL;
-    const char *model = FIELD("model"), *codes = FIELD("codes"), *vocabulary = FIELD("vocabulary");
-    if (!model || !FIELD("special"))
+    wf_sentencepiece_options o = { .before = before, .after = after };
+    const char *model = wf_field_value(f, "model"), *codes = wf_field_value(f, "codes");
+    const char *vocabulary = wf_field_value(f, "vocabulary");
+    if (!model || !wf_field_value(f, "special"))
         return fail(message, "there is no SentencePiece model, or it has no special ids"), NULL;
     if (codes && strcmp(codes, "language"))
         return fail(message, "codes are '%.40s', not 'language'", codes), NULL;
-    if (!wf_ids_read(FIELD("special"), special, &n_special, message) ||
-        !wf_ids_read(FIELD("before"), before, &n_before, message) ||
-        !wf_ids_read(FIELD("after"), after, &n_after, message) ||
-        !wf_ids_read(FIELD("added"), added, &n_added, message))
+    if (!wf_field_special(f, o.special, message) ||
+        !wf_field_ids(f, "before", before, &o.n_before, message) ||
+        !wf_field_ids(f, "after", after, &o.n_after, message) ||
+        !wf_field_ids(f, "added", added, &n_added, message))
         return NULL;
     if (n_added > 1) return fail(message, "%d first added pieces", n_added), NULL;
-    if (n_special != WF_SPECIAL_IDS)
-        return fail(message, "%d special ids: %d", n_special, WF_SPECIAL_IDS), NULL;
-    char *file = wf_base64_decode((wf_span){ model, strlen(model) }, &bytes,
+    char *file = wf_base64_decode((wf_span){ model, strlen(model) }, &o.bytes,
                                   "the SentencePiece model", message);
     if (file && (!vocabulary || wf_pieces_read(&p, vocabulary, message))) {
-        wf_sentencepiece_options o = { .model = file,
-                                       .bytes = bytes,
-                                       .pieces = p.at,
-                                       .n_pieces = (int64_t)p.n,
-                                       .before = before,
-                                       .after = after,
-                                       .n_before = n_before,
-                                       .n_after = n_after,
-                                       .language_codes = codes != NULL,
-                                       .added = *added };
-        memcpy(o.special, special, sizeof o.special);
+        o.model = file;
+        o.pieces = p.at;
+        o.n_pieces = (int64_t)p.n;
+        o.language_codes = codes != NULL;
+        o.added = *added;
         if (vocabulary && !p.n)
             fail(message, "the vocabulary has no piece");
         else
@@ -68,5 +59,4 @@ wf_tokenizer *wf_sentencepiece_from_fields(const char *const *fields, const char
     free(file);
     wf_pieces_free(&p);
     return t;
-#undef FIELD
 }
