@@ -16,15 +16,12 @@ bool wf_refuse_part(char *message, const char *what, const char *type) {
 }
 
 bool wf_write_span(json_emitter *e, wf_text *t, wf_span text) {
-    char copy[LONGEST_STRING + 1];
     if (text.bytes > LONGEST_STRING || (text.bytes && memchr(text.text, 0, text.bytes)))
         return fail(e->message,
                     "a text of a tokenizer.json with a zero byte or more than %d bytes "
                     "has no form in C",
                     LONGEST_STRING);
-    if (text.bytes) memcpy(copy, text.text, text.bytes);
-    copy[text.bytes] = '\0';
-    wf_write_string(t, copy);
+    wf_write_literal(t, text);
     return true;
 }
 

@@ -220,13 +220,11 @@ static void write_kinds(wf_text *t, const wf_sentencepiece *s) {
 }
 
 static bool write_surface(wf_text *t, const wf_spm *m, char *message) {
-    char text[64];
+    enum { LONGEST_SURFACE = 63 };
     wf_span s = m->unknown_surface;
-    if (s.bytes >= sizeof text || (s.bytes && memchr(s.text, 0, s.bytes)))
+    if (s.bytes > LONGEST_SURFACE || (s.bytes && memchr(s.text, 0, s.bytes)))
         return fail(message, "an unknown piece whose text has %zu bytes has no form in C", s.bytes);
-    if (s.bytes) memcpy(text, s.text, s.bytes);
-    text[s.bytes] = '\0';
-    wf_write_string(t, text);
+    wf_write_literal(t, s);
     return true;
 }
 

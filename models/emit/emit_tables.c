@@ -50,16 +50,15 @@ static bool is_plain(int32_t code) {
     return code != 0xAD && code != 0xFEFF && code < 0xFFF0;
 }
 
-void wf_write_string(wf_text *t, const char *text) {
+void wf_write_literal(wf_text *t, wf_span text) {
     char octal[5] = "\\";
-    size_t n = strlen(text);
     wf_text_puts(t, "\"");
-    for (size_t at = 0, next = 0; at < n; at = next) {
-        int32_t code = wf_utf8_next(text, n, &next);
+    for (size_t at = 0, next = 0; at < text.bytes; at = next) {
+        int32_t code = wf_utf8_next(text.text, text.bytes, &next);
         bool plain = code >= 0 && is_plain(code);
-        if (plain) wf_text_add(t, text + at, next - at);
+        if (plain) wf_text_add(t, text.text + at, next - at);
         for (size_t i = at; !plain && i < next; i++) {
-            int byte = (unsigned char)text[i];
+            int byte = (unsigned char)text.text[i];
             octal[1] = (char)('0' + byte / 64);
             octal[2] = (char)('0' + byte / 8 % 8);
             octal[3] = (char)('0' + byte % 8);
@@ -67,6 +66,10 @@ void wf_write_string(wf_text *t, const char *text) {
         }
     }
     wf_text_puts(t, "\"");
+}
+
+void wf_write_string(wf_text *t, const char *text) {
+    wf_write_literal(t, (wf_span){ text, strlen(text) });
 }
 
 bool wf_write_pieces(wf_text *t, const char *name, const char *says, const char *const *pieces,

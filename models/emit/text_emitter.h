@@ -70,7 +70,8 @@ void wf_write_bytes(wf_text *t, const char *name, const char *says, const unsign
 void wf_write_units(wf_text *t, const char *name, const char *says, const uint32_t *units,
                     int64_t n);
 void wf_write_floats(wf_text *t, const char *name, const char *says, const float *x, int64_t n);
-/* Write a C string literal. */
+/* Write a text without zero bytes as a C string literal. */
+void wf_write_literal(wf_text *t, wf_span text);
 void wf_write_string(wf_text *t, const char *text);
 /* Write an array of strings, "" for NULL. False with message: one is too long. */
 bool wf_write_pieces(wf_text *t, const char *name, const char *says, const char *const *pieces,
