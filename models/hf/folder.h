@@ -76,7 +76,7 @@ bool wf_hf_bert_save_weights(const wf_model *m, const char *path, char *message)
 /* Reads the settings of a search from generation_config.json, or config.json in older folders. */
 bool wf_hf_find_search(const char *folder, const hf_object *config, hf_config *c, hf_search *s,
                        wf_hf *out, char *message);
-/* Puts the file's name before a message about a tensor. Returns ok. */
+/* Puts the file's name before the message, unless ok is true. Returns ok. */
 bool wf_hf_of_file(const char *name, bool ok, char *message);
 
 /* ---- hf_search.c: generation_config.json, or config.json in old folders ---------------------- */
@@ -193,5 +193,8 @@ const char **wf_hf_pieces_in(const hf_object *vocabulary, int64_t rows, char *me
 /* Reads a token's text, also if the value is an object that holds it as "content". Without the key
  * it is `absent`. False: the value is no text, or has 80 bytes or more. */
 bool wf_hf_token_text(const hf_object *o, const char *key, const char *absent, char text[80]);
+/* Makes a tokenizer of a .spm file alone, with its options in *o. NULL with message. */
+wf_tokenizer *wf_hf_open_spm(const char *name, const void *model, size_t bytes,
+                             wf_sentencepiece_options *o, char *message);
 
 #endif

@@ -223,6 +223,5 @@ bool wf_hf_complete(const hf_family *f, hf_config *c, char *message) {
     c->c.pad_id = (int32_t)c->pad;
     c->c.start_id = (int32_t)c->start;
     c->c.end_id = (int32_t)c->end;
-    char reason[WF_MESSAGE];
-    return wf_transformer_check(&c->c, reason) || fail(message, "config.json: %.240s", reason);
+    return wf_hf_of_file("config.json", wf_transformer_check(&c->c, message), message);
 }

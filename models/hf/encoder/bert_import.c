@@ -20,14 +20,13 @@ static bool load_dense(const char *folder, wf_hf *out, char *message) {
 
 static bool record(wf_file *f, const char *name, const hf_object *config,
                    const hf_bert_family *family, hf_bert_config *c, wf_hf *out, char *message) {
-    char reason[WF_MESSAGE];
     wf_hf_bert_find_heads(f, family, &c->c);
     if (!c->c.classes && wf_hf_bert_names_class(config, family->architectures[2]))
         return fail(message, "%s: 'classifier.weight' is missing, as %s has it", name,
                     family->architectures[2]);
     if (!wf_hf_bert_read_classes(config, c->c.classes, out, message)) return false;
-    out->model = wf_encoder_new(&c->c, NULL, WF_F32, 0, reason);
-    if (!out->model) return fail(message, "config.json: %.240s", reason);
+    out->model = wf_encoder_new(&c->c, NULL, WF_F32, 0, message);
+    if (!wf_hf_of_file("config.json", out->model, message)) return false;
     if (!wf_ok(out->model->graph)) return fail(message, "%s", wf_error(out->model->graph));
     return wf_hf_of_file(name, wf_hf_bert_load_weights(f, family, out->model, message), message);
 }

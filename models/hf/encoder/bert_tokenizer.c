@@ -85,14 +85,12 @@ static bool find_around(hf_bert_config *c, wf_tokenizer *t, char *message) {
 }
 
 static bool make(hf_bert_config *c, const wf_text *json, wf_hf *out, char *message) {
-    char reason[WF_MESSAGE];
     wf_json_text_options o = { .json = json->at,
                                .bytes = json->length,
                                .rows = c->c.vocab,
                                .special = { (int32_t)c->pad, -1, -1, -1 } };
-    out->src = out->tgt = wf_tokenizer_from_json(&o, reason);
-    if (!out->src) return fail(message, FILE_NAME ": %.220s", reason);
-    return find_around(c, out->src, message);
+    out->src = out->tgt = wf_tokenizer_from_json(&o, message);
+    return wf_hf_of_file(FILE_NAME, out->src, message) && find_around(c, out->src, message);
 }
 
 static bool read_vocabulary(const char *folder, hf_object *o, char *message) {

@@ -203,6 +203,5 @@ bool wf_hf_lm_complete(const hf_lm_family *f, hf_lm_config *c, char *message) {
     m->start_first = m->start_if_empty = true;
     m->end_id = (int32_t)c->end;
     m->start_id = (int32_t)(c->start < 0 ? c->end : c->start);
-    char reason[WF_MESSAGE];
-    return wf_language_model_check(m, reason) || fail(message, "config.json: %.240s", reason);
+    return wf_hf_of_file("config.json", wf_language_model_check(m, message), message);
 }

@@ -77,7 +77,6 @@ static bool read_parts(parts *p, const char *folder, const hf_config *c, char *m
 }
 
 static wf_tokenizer *make(const parts *p, const hf_config *c, bool source, char *message) {
-    char reason[WF_MESSAGE];
     const wf_byte_level_options o = { .pieces = p->pieces,
                                       .n_pieces = c->c.src_vocab,
                                       .merges = p->merges,
@@ -91,8 +90,8 @@ static wf_tokenizer *make(const parts *p, const hf_config *c, bool source, char 
                                       .silent = &p->ids[MASK],
                                       .n_silent = p->ids[MASK] >= 0,
                                       .prefix_space = p->prefix_space };
-    wf_tokenizer *t = wf_tokenizer_from_byte_level(&o, reason);
-    if (!t) fail(message, "vocab.json, merges.txt: %.200s", reason);
+    wf_tokenizer *t = wf_tokenizer_from_byte_level(&o, message);
+    wf_hf_of_file("vocab.json, merges.txt", t, message);
     return t;
 }
 

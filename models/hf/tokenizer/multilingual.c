@@ -245,7 +245,6 @@ static bool language_of(const many *m, const char *key, const char *absent, int6
 
 static wf_tokenizer *make(const many *m, const int32_t *before, int n_before, const int32_t *after,
                           int n_after, char *message) {
-    char reason[WF_MESSAGE];
     int64_t unknown = piece_id(m, "<unk>");
     if (unknown < 0)
         return fail(message, "vocab.json: the unknown piece '<unk>' is not in it"), NULL;
@@ -260,8 +259,8 @@ static wf_tokenizer *make(const many *m, const int32_t *before, int n_before, co
                                          .after = after,
                                          .n_after = n_after,
                                          .added = (int32_t)m->added };
-    wf_tokenizer *t = wf_tokenizer_from_sentencepiece(&o, reason);
-    if (!t) fail(message, SPM ": %.200s", reason);
+    wf_tokenizer *t = wf_tokenizer_from_sentencepiece(&o, message);
+    wf_hf_of_file(SPM, t, message);
     return t;
 }
 
@@ -287,11 +286,9 @@ static bool make_both(const many *m, wf_hf *out, char *message) {
 
 static bool open_spm(many *m, const char *folder, char *message) {
     wf_sentencepiece_options o;
-    char reason[WF_MESSAGE];
-    if (!(m->model = wf_hf_read(folder, SPM, &m->bytes, message))) return false;
-    if (wf_sentencepiece_defaults(m->model, m->bytes, &o, reason))
-        m->plain = wf_tokenizer_from_sentencepiece(&o, reason);
-    return m->plain || fail(message, SPM ": %.200s", reason);
+    m->model = wf_hf_read(folder, SPM, &m->bytes, message);
+    m->plain = m->model ? wf_hf_open_spm(SPM, m->model, m->bytes, &o, message) : NULL;
+    return m->plain;
 }
 
 bool wf_hf_read_multilingual(const char *folder, const hf_family *family, const hf_config *c,

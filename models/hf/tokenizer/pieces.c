@@ -58,6 +58,15 @@ const char **wf_hf_pieces_in(const hf_object *vocab, int64_t rows, char *message
     return all;
 }
 
+wf_tokenizer *wf_hf_open_spm(const char *name, const void *model, size_t bytes,
+                             wf_sentencepiece_options *o, char *message) {
+    wf_tokenizer *t = wf_sentencepiece_defaults(model, bytes, o, message)
+                          ? wf_tokenizer_from_sentencepiece(o, message)
+                          : NULL;
+    wf_hf_of_file(name, t, message);
+    return t;
+}
+
 /* ---- written --------------------------------------------------------------------------------- */
 
 /* A vocab.json may have no gap in its ids. One id without a piece is written with the empty piece,

@@ -26,17 +26,6 @@ static bool read_extra(const char *folder, int64_t *extra, char *message) {
     return ok;
 }
 
-/* Makes a tokenizer with the pieces and special ids of the .spm file alone. NULL with message. */
-static wf_tokenizer *open_model(const void *model, size_t bytes, wf_sentencepiece_options *o,
-                                char *message) {
-    char reason[WF_MESSAGE];
-    wf_tokenizer *t = wf_sentencepiece_defaults(model, bytes, o, reason)
-                          ? wf_tokenizer_from_sentencepiece(o, reason)
-                          : NULL;
-    if (!t) fail(message, SPM ": %.220s", reason);
-    return t;
-}
-
 static void name_extra(char texts[][EXTRA_TEXT], int64_t extra, const char **pieces, int64_t n) {
     for (int64_t i = 0; i < extra; i++) {
         snprintf(texts[i], EXTRA_TEXT, "<extra_id_%lld>", (long long)(extra - 1 - i));
@@ -47,7 +36,6 @@ static void name_extra(char texts[][EXTRA_TEXT], int64_t extra, const char **pie
 /* Makes a tokenizer for sources, which end with the end token, and one for outputs. */
 static bool make(const wf_tokenizer *own, const wf_sentencepiece_options *defaults, int64_t extra,
                  const hf_config *c, wf_hf *out, char *message) {
-    char reason[WF_MESSAGE];
     int64_t rows = c->c.src_vocab, n = wf_tokenizer_size(own);
     if (n > rows)
         return fail(message, SPM " has %lld pieces, but the vocabulary in config.json is %lld",
@@ -70,13 +58,13 @@ static bool make(const wf_tokenizer *own, const wf_sentencepiece_options *defaul
     o.special[WF_PAD_ID] = (int32_t)c->pad;
     o.special[WF_START_ID] = c->c.start_id;
     o.special[WF_END_ID] = c->c.end_id;
-    out->tgt = wf_tokenizer_from_sentencepiece(&o, reason);
+    out->tgt = wf_tokenizer_from_sentencepiece(&o, message);
     o.after = &c->c.end_id;
     o.n_after = 1;
-    if (out->tgt) out->src = wf_tokenizer_from_sentencepiece(&o, reason);
+    if (out->tgt) out->src = wf_tokenizer_from_sentencepiece(&o, message);
     free(pieces);
     free(texts);
-    return out->src || fail(message, SPM ": %.220s", reason);
+    return wf_hf_of_file(SPM, out->src, message);
 }
 
 static bool read_model(const char *folder, const hf_config *c, wf_hf *out, char *message) {
@@ -85,7 +73,7 @@ static bool read_model(const char *folder, const hf_config *c, wf_hf *out, char 
     size_t bytes;
     if (!read_extra(folder, &extra, message)) return false;
     char *model = wf_hf_read(folder, SPM, &bytes, message);
-    wf_tokenizer *own = model ? open_model(model, bytes, &o, message) : NULL;
+    wf_tokenizer *own = model ? wf_hf_open_spm(SPM, model, bytes, &o, message) : NULL;
     bool ok = own && make(own, &o, extra, c, out, message);
     wf_tokenizer_free(own);
     free(model);
@@ -142,7 +130,7 @@ static bool write_settings(const wf_hf *hf, const hf_config *c, int64_t extra,
 static bool write_model(wf_hf *hf, const wf_sentencepiece_options *o, const hf_config *c,
                         const wf_hf_writer *to, char *message) {
     wf_sentencepiece_options defaults;
-    wf_tokenizer *own = open_model(o->model, o->bytes, &defaults, message);
+    wf_tokenizer *own = wf_hf_open_spm(SPM, o->model, o->bytes, &defaults, message);
     int64_t extra = own ? extra_of(hf->src, own) : -1;
     wf_tokenizer_free(own);
     if (!own) return false;

@@ -9,15 +9,14 @@
 
 bool wf_hf_read_json_tokenizer(const char *folder, int64_t rows, const int32_t *special, wf_hf *out,
                                char *message) {
-    char reason[WF_MESSAGE];
     size_t bytes;
     char *json = wf_hf_read(folder, "tokenizer.json", &bytes, message);
     if (!json) return false;
     wf_json_text_options o = { .json = json, .bytes = bytes, .rows = rows };
     memcpy(o.special, special, sizeof o.special);
-    out->src = out->tgt = wf_tokenizer_from_json(&o, reason);
+    out->src = out->tgt = wf_tokenizer_from_json(&o, message);
     free(json);
-    return out->src || fail(message, "tokenizer.json: %.220s", reason);
+    return wf_hf_of_file("tokenizer.json", out->src, message);
 }
 
 void wf_hf_begin_json(wf_text *t, const wf_tokenizer *from) {

@@ -46,9 +46,8 @@ static wf_tokenizer *make(const side *s, const hf_config *c, const hf_object *vo
         o.after = &end;
         o.n_after = 1;
     }
-    char reason[WF_MESSAGE];
-    wf_tokenizer *t = wf_tokenizer_from_sentencepiece(&o, reason);
-    if (!t) fail(message, "%s: %.200s", s->spm, reason);
+    wf_tokenizer *t = wf_tokenizer_from_sentencepiece(&o, message);
+    wf_hf_of_file(s->spm, t, message);
     free(pieces);
     return t;
 }
