@@ -138,7 +138,8 @@ static wf_tensor *contrast(wf_model *m, wf_tensor *similar) {
     return wf_log_softmax(similar, -1);
 }
 
-/* The vectors [B,E] of the targets, without the start and the end around them. */
+/* The vectors [B,E] of the target lines. The encoder reads their ids without the start and end
+ * tokens that batches of pairs put around them. */
 static wf_tensor *partners(wf_encoder *e, const stack *s) {
     wf_model *m = &e->model;
     wf_graph *g = m->graph;

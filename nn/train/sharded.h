@@ -28,7 +28,7 @@
 
 enum {
     WF_SHARD_MESSAGE = 256,
-    WF_IN_FLIGHT = 256 /* in-flight limit: blocks of a round, 16 MB of f32 */
+    WF_IN_FLIGHT = 256 /* blocks of gradients in one round of an exchange: 16 MB of f32 */
 };
 
 /* The optimizer to shard, and how it is trained. Everything that it points to must live longer. */
@@ -37,7 +37,7 @@ typedef struct wf_sharded_options {
     const wf_accumulation *accumulation;
     const wf_optimizer_options *options;
     int64_t micro_batches; /* most micro-batches of an update */
-    int64_t in_flight;     /* blocks of a round */
+    int64_t in_flight;     /* blocks of gradients in one round of an exchange */
     /* the number of doubles that each micro-batch gives besides its gradients: wf_sharded_update */
     int numbers;
     wf_transport *transport;

@@ -37,8 +37,9 @@ typedef struct wf_way {
     bool (*range)(wf_trainer *t);
     /* Run the plan on micro-batch i, which has been fed */
     bool (*add)(wf_trainer *t, int64_t i);
-    /* Make the update; sets t->norm, and in t->numbers the rows of other ranks. NULL: `add` made
-     * it */
+    /* Make the update, and set t->norm; with ranks also write the numbers of other ranks'
+     * micro-batches (wf_trainer_options.sums) into t->numbers. The function is NULL where `add` has
+     * made the update already */
     bool (*update)(wf_trainer *t);
     bool (*average)(wf_trainer *t, double rate);
     bool (*swap)(wf_trainer *t);

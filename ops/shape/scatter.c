@@ -129,8 +129,8 @@ typedef struct steps {
     int64_t src, id, y, along;
 } steps;
 
-/* A row of the walk: n elements of src from `first` on, their ids, which must be below `below`, and
- * where id 0 lies in the result. */
+/* One row of the loop over all elements of src: its n elements, from offset `first` on; their ids,
+ * which must be below `below`; and `to`, the element of the result that id 0 points to. */
 typedef struct target {
     const wf_view *src;
     int64_t n, first, below;

@@ -56,7 +56,8 @@ static option rows[] = {
     SECONDS_OPTION(told),
     FLAG("json", told.json,
          "print JSON objects, one on each line, in place of tables: one for the machine's limits, "
-         "and one for each measurement with its times in seconds. Refused for signature"),
+         "and one for each measurement with its times in seconds. Refused with the measurement "
+         "\"signature\""),
 };
 
 program bench_program = {

@@ -31,7 +31,8 @@ extern program bench_program;
 #define SECONDS_OPTION(set)                                                                        \
     REAL("seconds", (set).seconds, 0, 3600,                                                        \
          "number of seconds for which each line is measured, in at least three runs; 0: only one " \
-         "run with little memory, to see that it works. Refused for signature")
+         "run with little memory, to see that it works. Refused with the measurement "             \
+         "\"signature\"")
 
 /* --seconds 0: everything is run once on little memory, to see that it works. The figures of a
  * trial have the right form and say little about speed. */

@@ -57,8 +57,9 @@ int64_t language_read(language *l, int side, const char *line, size_t bytes, int
 
 /* Write a message for a line of n tokens where at most `most` fit, into message[256]. */
 void language_too_long(int side, int64_t n, int64_t most, char *message);
-/* How many of the n ids of this line stand behind its text, because the tokenizer of the side adds
- * them to every line, such as the end of a source, or a language. */
+/* The number of ids at the end of this line's n ids that the tokenizer added behind its text, as it
+ * does to every line: such as an end token, or the token of a language. side: SIDE_SRC or SIDE_TGT,
+ * the source's tokenizer or the target's. */
 int64_t language_behind(language *l, int side, const char *line, size_t bytes, const int32_t *ids,
                         int64_t n);
 

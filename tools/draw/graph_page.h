@@ -7,8 +7,9 @@
 
 #include "subject.h"
 
-/* Write the page. The plan must be the subject's, and have been timed. Gradient rules are recorded
- * in its graph, to be shown. False with message[256]: out of memory, or the stream failed. */
+/* Write the page of s, the graph to show. plan: a plan of s that has run with wf_profile, for the
+ * times. It also records the gradient rule of each op into the graph of s, to show them. False with
+ * message[256]: out of memory, or the stream failed. */
 bool graph_page_write(FILE *stream, const subject *s, wf_plan *plan, char *message);
 
 #endif

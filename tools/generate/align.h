@@ -46,7 +46,8 @@ void alignment_free(alignment *l);
 /* Write " |||", and then either " s-t" for every link, ordered by source word, or for every output
  * word a space and its weights, separated by commas. */
 void alignment_text(const alignment *l, align_rule rule, FILE *out);
-/* Write ,"alignment":[[s,t],...], or the rows of weights. */
+/* Add the field "alignment" to a JSON object that has fields already: by rule a list of links,
+ * [[s,t],...], or the rows of weights. */
 void alignment_json(const alignment *l, align_rule rule, jsonl *out);
 
 #endif

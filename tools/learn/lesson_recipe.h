@@ -1,7 +1,8 @@
-/* tools/learn/lesson_recipe.h - a layer as steps, each of which reads values by their numbers.
+/* tools/learn/lesson_recipe.h - a layer as steps, each of which names its operands by index.
  *
- * Learners wire layers wrongly in more ways than anybody lists: a step reads another value, is
- * left out, or adds twice. The search tries each such change of one step and compares numbers. */
+ * Students connect the steps of a layer wrongly in more ways than anybody lists: a step reads
+ * another value, is left out, or adds twice. To name a student's mistake, find_step tries each
+ * such change of one step, and compares the results with those of the student's layer. */
 #ifndef WEFT_TOOLS_LEARN_LESSON_RECIPE_H
 #define WEFT_TOOLS_LEARN_LESSON_RECIPE_H
 

@@ -45,7 +45,7 @@ typedef struct lattice {
 
 typedef struct unigram {
     wf_json_learner *l;
-    wf_tally words; /* parts of words that can be cut */
+    wf_tally words; /* the words to cut into pieces: add_word */
     wf_tally texts; /* texts of the pieces, characters first */
     int32_t n_characters;
     piece *pieces;

@@ -76,8 +76,8 @@ static option rows[] = {
     MODEL("init", told.model.init,
           "fine-tune the model in this file, which train or convert wrote: start from its weights, "
           "sizes and vocabulary. Options for tokenizers and vocabularies are refused, and so are "
-          "those under Model but for the two of dropout. The file must have a model for the task, "
-          "and not adapters alone"),
+          "those that this help lists under \"Model\", except the two for dropout. The file must "
+          "have a model for the task, and not adapters alone"),
     { .name = "freeze",
       .kind = OPTION_STRING,
       .value = &told.model.freeze,
@@ -227,9 +227,10 @@ static option rows[] = {
           OTHERWISE(FOR("bpe|byte-bpe|byte-level", "2")), OF_MODEL, BEFORE("1")),
     FLAG("share-vocab", told.data.share_vocab,
          "with --task add, date or text: learn one vocabulary from sources and targets together. "
-         "Without it each side has its own, but --arch language, --tokenizer byte-level without "
-         "--tokenizer-tgt, --tokenizer json, --like t5, and --tie all or inputs always have one "
-         "for both. Refused with --tokenizer sentencepiece and json",
+         "Without it each of the two has its own vocabulary, except where there is always one: "
+         "with --arch language, with --tokenizer json, with --tokenizer byte-level if "
+         "--tokenizer-tgt is not given, with --like t5, and with --tie all or inputs. Refused "
+         "with --tokenizer sentencepiece and json",
          NEW),
 
     GROUP("Model"),
@@ -248,9 +249,10 @@ static option rows[] = {
            "firefox: that of Firefox's translators, which convert --to marian writes. none: no "
            "such form. It sets the defaults of --norm, --positions, --activation, "
            "--embedding-norm, --decoder and --tie, and refuses values that the form does not have; "
-           "bart also sets those of --tokenizer and --lr. marian and firefox need --spm-src for "
-           "text; bart is for text alone, and learns its vocabulary; of t5, convert --to hf writes "
-           "the vocabulary only if it came from --spm-src or --tokenizer-json",
+           "bart also sets those of --tokenizer and --lr. For text, marian and firefox need "
+           "--spm-src. bart is only possible with --task text, and learns its vocabulary. With "
+           "t5, convert --to hf writes the vocabulary only if it was given by --spm-src or "
+           "--tokenizer-json",
            OTHERWISE(FOR("spans", "t5")), NEW),
     CHOICE("form", told.model.form, FORM_WORDS,
            "with --arch language: form of the layers, that of GPT-2 or of Llama. It sets the "
@@ -363,9 +365,10 @@ static option rows[] = {
            OTHERWISE(FOR("lm|mask|spans", "cosine")), STORED),
     COUNT(
         "warmup", told.recipe.warmup, 0, 1e9,
-        "number of steps in which the learning rate rises linearly from 0 to its peak. With any "
-        "task on text the default is at most a tenth of --lr-steps, or of --max-steps if only "
-        "that is given; for a new model of --task pairs or --like bart it is at most three tenths",
+        "number of steps in which the learning rate rises linearly from 0 to its peak. For a task "
+        "on text the default is smaller in a short training: no more than a tenth of --lr-steps, "
+        "or of --max-steps if only that is given. For a new model of --task pairs or --like bart "
+        "it is no more than three tenths",
         OTHERWISE(FOR("text|pairs|classify", "800"), FOR("init", "100")), STORED),
     COUNT("lr-steps", told.recipe.lr_steps, 1, 1e12,
           "with --lr-schedule linear or cosine: number of the step at which the learning rate "
@@ -396,9 +399,9 @@ static option rows[] = {
          "--task classify over all labels, and with pairs over the lines of a batch",
          OTHERWISE(FOR("text", "0.1"), FOR("init", "0")), STORED),
     REAL("ema", told.recipe.ema, 0, 0.99999,
-         "decay of an exponential moving average of the weights. Validation uses the average, and "
-         "the best weights beside --model are averages, too; --model itself has the weights, and "
-         "the averages for --resume. 0: no average",
+         "decay of an exponential moving average of the weights. Validations use the averages, and "
+         "NAME.best.safetensors, the best weights so far, has averages, too. The file of --model "
+         "has the weights themselves, and also the averages, for --resume. 0: no average",
          STORED, BEFORE("0")),
     CHOICE("quantize-aware", told.model.quantize_aware, WF_NAMES(WF_QUANTIZE_NAMES),
            "quantisation-aware training: the forward pass rounds matrices as a model in int8 has "

@@ -78,7 +78,8 @@ static void stretch(settings *set) {
     if (set->recipe.planned_steps == set->recipe.lr_steps) set->recipe.planned_steps = 0;
 }
 
-/* True if --max-steps alone ends a new training before the steps of its recipe. */
+/* True if --max-steps is given without --lr-steps, and ends a new training before the schedule of
+ * the learning rate does. */
 static bool makes_fewer(const settings *set) {
     return !set->run.resume && option_seen(&train_program, "max-steps") &&
            !option_seen(&train_program, "lr-steps") && set->run.max_steps < set->recipe.lr_steps;
