@@ -11,10 +11,11 @@
 
 /* The bytes of the files. src and tgt are SentencePiece models; for a joint vocabulary both point
  * to the same one. Both NULL: there are none, and the model reads and writes ids, with </s> 0 and
- * <unk> 1. */
+ * <unk> 1. search: the configuration of a decoder, in YAML, or NULL. Its `normalize` is the length
+ * penalty of the search; 0, as in Marian, if there is none. */
 typedef struct wf_marian_files {
-    const void *model, *src, *tgt;
-    size_t model_bytes, src_bytes, tgt_bytes;
+    const void *model, *src, *tgt, *search;
+    size_t model_bytes, src_bytes, tgt_bytes, search_bytes;
 } wf_marian_files;
 
 /* The name of the parameter that holds the scales of an int8 file, which an import adds to the

@@ -53,6 +53,8 @@ bool wf_marian_open_npz(marian_file *f, const void *bytes, size_t size, char *me
  * value, or is known to change nothing; other keys are refused by name. */
 bool wf_marian_read_settings(const char *text, size_t bytes, wf_transformer_config *c,
                              char *message);
+/* Read the length penalty in a decoder's configuration; a word penalty is noted as not done. */
+bool wf_marian_read_search(const char *text, size_t bytes, wf_generation *g, char *message);
 /* The settings as Marian writes them, malloc'ed. NULL with message: Marian has no such model. */
 char *wf_marian_write_settings(const wf_transformer_config *c, char *message);
 

@@ -78,6 +78,9 @@ static bool import(marian_file *f, const wf_marian_files *files, wf_hf *out, cha
     if (!out->model) return false;
     if (!wf_ok(out->model->graph)) return fail(message, "%s", wf_error(out->model->graph));
     set_search(&out->generation, &target);
+    if (files->search &&
+        !wf_marian_read_search(files->search, files->search_bytes, &out->generation, message))
+        return false;
     return wf_marian_load_weights(f, out->model, message) &&
            wf_marian_keep_scales(f, out->model, message);
 }

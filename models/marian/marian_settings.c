@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/emit/c_text.h"
+#include "core/file_internal.h"
 #include "marian_file.h"
 #include "models/message.h"
 #include "models/model_internal.h"
@@ -311,6 +312,44 @@ bool wf_marian_read_settings(const char *text, size_t bytes, wf_transformer_conf
          wf_transformer_check(c, message);
     free(s.pairs);
     return ok;
+}
+
+/* ---- a decoder's configuration --------------------------------------------------------------- */
+
+/* Reads the number of a key that begins a line; *to stays if there is no such line. */
+static bool read_number(const char *text, size_t bytes, const char *key, double least, double most,
+                        double *to, char *message) {
+    const size_t n = strlen(key);
+    char value[WF_REAL_TEXT] = "";
+    for (const char *end = text + bytes, *next; text < end; text = next) {
+        const char *newline = memchr(text, '\n', (size_t)(end - text));
+        next = newline ? newline + 1 : end;
+        if ((size_t)(next - text) <= n || memcmp(text, key, n) != 0 || text[n] != ':') continue;
+        size_t left = (size_t)(next - text) - n - 1;
+        memcpy(value, text + n + 1, left < sizeof value ? left : sizeof value - 1);
+        char *begin = value + strspn(value, " '\"");
+        begin[strcspn(begin, " '\"#\r\n")] = '\0';
+        return (wf_parse_real(begin, to) && *to >= least && *to <= most) ||
+               fail(message, "the decoder's '%s' is '%s', not between %g and %g", key, begin, least,
+                    most);
+    }
+    return true;
+}
+
+bool wf_marian_read_search(const char *text, size_t bytes, wf_generation *g, char *message) {
+    double penalty = 0, per_word = 0;
+    char number[WF_REAL_TEXT];
+    if (!read_number(text, bytes, "normalize", 0, 10, &penalty, message) ||
+        !read_number(text, bytes, "word-penalty", -1e6, 1e6, &per_word, message))
+        return false;
+    if (penalty > 0) {
+        g->options.penalty = WF_PENALTY_AVERAGE;
+        g->options.alpha = penalty;
+    }
+    if (per_word != 0)
+        snprintf(g->not_done, sizeof g->not_done, "word-penalty=%s",
+                 wf_format_real(per_word, 6, number));
+    return true;
 }
 
 /* ---- a configuration as text ----------------------------------------------------------------- */

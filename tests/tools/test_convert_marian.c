@@ -129,6 +129,34 @@ TEST(a_guided_model_aligns_by_its_head) {
     ok("test -s a && ! cmp -s a b");
 }
 
+/* A decoder's configuration beside the model sets the length penalty of its search. */
+static const char *const decoders[] = { "model.npz.decoder.yml", "decoder.yml",
+                                        "config.intgemm8bitalpha.yml" };
+
+TEST_ROWS(a_decoder_s_length_penalty_is_kept, COUNT_OF(decoders)) {
+    with("cp %s model.npz", recorded("teacher.npz"));
+    ok("convert --from marian model.npz -o none");
+    with("printf 'models:\\n  - model.npz\\nbeam-size: 6\\nnormalize: 0.6\\r\\n' > %s",
+         decoders[_i]);
+    ok("convert --from marian model.npz -o m");
+    assert_contains(result.err, "length penalty 0.6, as ");
+    assert_contains(result.err, decoders[_i]);
+    ok("inspect --json m | grep -q 'generate.length-penalty-type\",\"value\":\"avg\"'");
+    with("sed 's/ |.*//' %s > sources", recorded("teacher.npz.txt"));
+    ok("generate --beam 4 m sources > a");
+    ok("generate --beam 4 --length-penalty-type avg --length-penalty 0.6 none sources > b");
+    ok("cmp a b");
+    with("echo 'normalize: \"0\"' > %s && convert --from marian model.npz -o m && cmp m none",
+         decoders[_i]);
+    with("echo 'word-penalty: 0.5' > %s", decoders[_i]);
+    ok("convert --from marian model.npz -o m && generate m sources");
+    assert_contains(result.err, "settings that are not done here: word-penalty=0.5");
+    with("echo 'normalize: much # of it' > %s", decoders[_i]);
+    run("convert --from marian model.npz -o m");
+    expect(1);
+    assert_contains(result.err, "the decoder's 'normalize' is 'much', not between 0 and 10");
+}
+
 static const struct {
     const char *command, *sentence;
     int status;

@@ -50,7 +50,8 @@ static option rows[] = {
            "model of weft. hf: a folder of Hugging Face's transformers, which needs no further "
            "options, or of adapters of PEFT, with --base. marian: a model.npz of Marian, or a "
            "translator of Firefox (.intgemm.alphas.bin), with the vocabularies in --spm-src and "
-           "--spm-tgt. hf and marian are written only --to weft"),
+           "--spm-tgt, and with the length penalty of a MODEL.decoder.yml or decoder.yml beside "
+           "it. hf and marian are written only --to weft"),
     CHOICE("to", told.to, "weft|torch|hf|marian",
            "kind of the output. weft: a model file for the programs of weft. torch: a state_dict "
            "for load_state_dict of torch.nn.Transformer. hf: a folder for from_pretrained. marian: "
@@ -390,16 +391,23 @@ static void convert_from_hf(const settings *set) {
     wf_hf_free(&hf);
 }
 
+static void tell_penalty(const wf_generation *g, const char *decoder) {
+    char number[OPTION_TEXT_SIZE];
+    if (!g->options.penalty) return;
+    fprintf(stderr, "length penalty %s, as %s says\n", shortest(g->options.alpha, number), decoder);
+}
+
 static void convert_from_marian(const settings *set) {
-    char message[WF_MESSAGE], target[PATH_SIZE];
+    char message[WF_MESSAGE], target[PATH_SIZE], decoder[PATH_SIZE];
     wf_hf hf;
     check_uses(&self, NULL, 0);
     find_target(&self, set->output, set->overwrite, target);
-    import_marian(&self, set->input, set->spm_src, set->spm_tgt, &hf);
+    import_marian(&self, set->input, set->spm_src, set->spm_tgt, &hf, decoder);
     if (!wf_pack_weights(hf.model->graph, layout_of(set), message) ||
         !save_imported(&hf, set->guided ? "0" : NULL, target, message))
         fail(&self, "%s", message);
     tell(hf.model);
+    tell_penalty(&hf.generation, decoder);
     wf_hf_free(&hf);
 }
 

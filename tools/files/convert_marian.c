@@ -4,9 +4,10 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "core/op.h"
-#include "tools/cli/output.h"
 #include "tools/data/text_input.h"
 
 /* The bytes of a file. Exits if it cannot be read. */
@@ -17,8 +18,23 @@ static void *read_file(const program *p, const char *path, size_t *size) {
     return bytes;
 }
 
-void import_marian(const program *p, const char *path, const char *src, const char *tgt,
-                   wf_hf *out) {
+/* The configuration of a decoder that lies beside a model, under the names that marian-train,
+ * OPUS-MT and Bergamot give it. NULL: there is none; *file becomes its path. */
+static void *read_search(const program *p, const char *model, char file[PATH_SIZE], size_t *size) {
+    const char *slash = strrchr(model, '/');
+    int folder = slash ? (int)(slash - model) + 1 : 0;
+    for (int i = 0; i < 3; i++) {
+        static const char *const names[] = { ".decoder.yml", "decoder.yml",
+                                             "config.intgemm8bitalpha.yml" };
+        int n = i ? folder : (int)strlen(model);
+        bool fits = snprintf(file, PATH_SIZE, "%.*s%s", n, model, names[i]) < PATH_SIZE;
+        if (fits && access(file, F_OK) == 0) return read_file(p, file, size);
+    }
+    return NULL;
+}
+
+void import_marian(const program *p, const char *path, const char *src, const char *tgt, wf_hf *out,
+                   char decoder[PATH_SIZE]) {
     wf_marian_files files = { .model = NULL };
     if (!src) src = tgt;
     if (!tgt) tgt = src;
@@ -26,11 +42,13 @@ void import_marian(const program *p, const char *path, const char *src, const ch
     void *model = read_file(p, path, &files.model_bytes);
     void *source = src ? read_file(p, src, &files.src_bytes) : NULL;
     void *target = tgt ? read_file(p, tgt, &files.tgt_bytes) : NULL;
+    void *search = read_search(p, path, decoder, &files.search_bytes);
     files.model = model;
     files.src = source;
     files.tgt = target;
+    files.search = search;
     if (!wf_marian_import(&files, out, message)) fail(p, "%s: %s", path, message);
-    free(model), free(source), free(target);
+    free(model), free(source), free(target), free(search);
 }
 
 static void *as_file(const program *p, const wf_file *f, wf_model *m, marian_form *form,

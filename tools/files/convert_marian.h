@@ -4,12 +4,14 @@
 
 #include "models/marian_internal.h"
 #include "tools/cli/options/options.h"
+#include "tools/cli/output.h"
 
 /* Reads a model.npz or a binary file, and the SentencePiece models of both sides. If one is NULL,
- * the other serves both sides; if both are, there is no vocabulary. Exits if a file cannot be
+ * the other serves both sides; if both are, there is no vocabulary. The configuration of a decoder
+ * beside the model sets the length penalty; decoder becomes its path. Exits if a file cannot be
  * read. */
-void import_marian(const program *p, const char *path, const char *src, const char *tgt,
-                   wf_hf *out);
+void import_marian(const program *p, const char *path, const char *src, const char *tgt, wf_hf *out,
+                   char decoder[PATH_SIZE]);
 /* How a file of Marian is written. By default it is a model.npz. like: it gets the form and scales
  * of this file, from which the model was converted before a further training. calibrate: it is in
  * int8, with scales found by running the lines of this file; `like` is not used then. model: the
