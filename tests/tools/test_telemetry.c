@@ -8,6 +8,7 @@
 
 #include "tests/suites.h"
 #include "tests/support/commands.h"
+#include "tests/support/support.h"
 #include "tools/history/run_page.h"
 
 TESTS(telemetry)
@@ -150,6 +151,45 @@ TEST(a_language_model_shows_what_it_writes) {
     assert_in_page(page, "\"title\":\"self-attention of layer 1 of 1\"");
     assert_in_page(page, "\"name\":\"bits_per_byte\"");
     ck_assert_int_eq(times(page, "\"weights\":\""), 2);
+}
+
+/* Copies a model's file, with NaN as the embeddings of the ids from `first` on. */
+static void spoil(const char *from, const char *to, int64_t first) {
+    enum { MOST = 100 };
+    char message[WF_MESSAGE] = "";
+    wf_entry entries[MOST];
+    wf_meta meta[MOST];
+    wf_file *f = wf_file_open(from);
+    int n = wf_file_count(f), n_meta = wf_file_meta_count(f);
+    ck_assert(n > 0 && n <= MOST && n_meta <= MOST);
+    for (int i = 0; i < n; i++) entries[i] = *wf_file_at(f, i);
+    for (int i = 0; i < n_meta; i++) meta[i] = wf_file_meta_at(f, i);
+    float *numbers = NULL;
+    for (int i = 0; i < n; i++) {
+        if (strcmp(entries[i].name, "embedding.weight") != 0) continue;
+        numbers = malloc(entries[i].bytes);
+        memcpy(numbers, entries[i].data, entries[i].bytes);
+        for (int64_t k = first * entries[i].shape[1]; k < (int64_t)(entries[i].bytes / 4); k++)
+            numbers[k] = NAN;
+        entries[i].data = numbers;
+    }
+    ck_assert_ptr_nonnull(numbers);
+    ck_assert_msg(wf_file_save(to, entries, n, meta, n_meta, message), "%s", message);
+    free(numbers);
+    wf_file_free(f);
+}
+
+/* Tokens without an embedding do not occur in the text, so only a text that the model writes ends
+ * in logits that are not numbers. */
+TEST(a_frame_that_cannot_be_made_says_why) {
+    ok("for i in $(seq 400); do echo \"line $i of $((i % 7))\"; done > book");
+    ok("train --task lm --text book --tokenizer byte --max-len 64 --tie none --max-steps 1 " SIZE
+       "-o m");
+    spoil("m", "spoilt", 128);
+    run("train --init spoilt --task lm --text book --threads 1 --quiet --batch-size 2 "
+        "--max-steps 1 --report r.html");
+    assert_contains(result.err, "the report lacks a frame: the model gives logits that are not "
+                                "numbers; the work goes on");
 }
 
 /* In a browser, where one is installed, every part is drawn. Sanitized suites leave this out. */

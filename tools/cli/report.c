@@ -80,11 +80,14 @@ void say(report *r, const char *format, ...) {
 
 /* ---- events ---------------------------------------------------------------------------------- */
 
-void report_failed(report *r, const char *what) {
-    int reason = errno;
+void report_failed_because(report *r, const char *what, const char *why) {
     if (r->failed) return;
     r->failed = true;
-    warn(r->program, "%s: %s; the work goes on", what, strerror(reason));
+    warn(r->program, "%s: %s; the work goes on", what, why);
+}
+
+void report_failed(report *r, const char *what) {
+    report_failed_because(r, what, strerror(errno));
 }
 
 /* Begins an event in memory, because it may go to two places. */

@@ -38,8 +38,9 @@ void say(report *r, const char *format, ...) __attribute__((format(printf, 2, 3)
  * no log and `json` is false; json_... and event_send then do nothing. */
 jsonl *event(report *r, const char *name);
 void event_send(report *r);
-/* reports a failure with errno; only the first is printed */
+/* report a failure with errno, or with its reason in words; only the first is printed */
 void report_failed(report *r, const char *what);
+void report_failed_because(report *r, const char *what, const char *why);
 
 /* prints the profile by op, and sends it as events */
 void report_profile(report *r, wf_plan *plan);

@@ -120,11 +120,12 @@ static void open_attention(session *s) {
 }
 
 /* Adds a frame to the album. It shows the outputs and, if an example was chosen, the model's
- * attention weights for this example. False: out of memory, or the model could not run. */
-static bool look(session *s, const char *const output[ALBUM_SAMPLES]) {
+ * attention weights for this example. False: out of memory, or message says why the model could not
+ * run. */
+static bool look(session *s, const char *const output[ALBUM_SAMPLES], char *message) {
     telemetry *t = &s->telemetry;
     attention *a = &t->attention;
-    char message[WF_MESSAGE], title[80];
+    char title[80];
     bool cross = s->model->maps[s->model->n_maps - 1].source_keys;
     if (!t->length) return album_add(&t->album, s->at.step, output, NULL);
     if (!attention_run(a, t->n, t->src, t->length, t->answer, message)) return false;
@@ -147,36 +148,34 @@ static bool look(session *s, const char *const output[ALBUM_SAMPLES]) {
 
 /* ---- a validation ---------------------------------------------------------------------------- */
 
-/* Adds a frame with a text that the model writes, for running text. False: out of memory, or the
- * model could not run. */
-static bool look_at_text(session *s) {
+/* Adds a frame with a text that the model writes, for running text. False as in `look`. */
+static bool look_at_text(session *s, char *message) {
     enum { TOKENS = 60 };
-    char message[WF_MESSAGE];
     char *text = write_sample(&s->evaluator, TOKENS, (uint64_t)s->set->recipe.seed, message);
     const char *output[ALBUM_SAMPLES] = { text };
-    bool ok = text && look(s, output);
+    bool ok = text && look(s, output, message);
     free(text);
     return ok;
 }
 
-static bool look_at_samples(session *s, const evaluation *v) {
+static bool look_at_samples(session *s, const evaluation *v, char *message) {
     const char *texts[SAMPLE_TEXTS][ALBUM_SAMPLES];
     for (int i = 0; i < ALBUM_SAMPLES; i++)
         for (int k = 0; k < SAMPLE_TEXTS; k++)
             texts[k][i] = i < SAMPLES ? v->samples[i * SAMPLE_TEXTS + k] : NULL;
     return album_name(&s->telemetry.album, texts[SAMPLE_SOURCE], texts[SAMPLE_REFERENCE]) &&
-           look(s, texts[SAMPLE_OUTPUT]);
+           look(s, texts[SAMPLE_OUTPUT], message);
 }
 
 void telemetry_validation(session *s, const evaluation *v) {
     measured m = measure_evaluation(s, v);
+    char message[WF_MESSAGE] = "out of memory";
     add(s, &m);
     if (!s->set->run.page) return;
     /* the test at the end may evaluate this step again, so an older frame of it is replaced */
     album_cut(&s->telemetry.album, s->at.step - 1);
-    if (v->bytes > 0 ? look_at_text(s) : look_at_samples(s, v)) return;
-    errno = ENOMEM;
-    report_failed(&s->report, "the report lacks a frame");
+    if (v->bytes > 0 ? look_at_text(s, message) : look_at_samples(s, v, message)) return;
+    report_failed_because(&s->report, "the report lacks a frame", message);
 }
 
 /* ---- the page -------------------------------------------------------------------------------- */
