@@ -345,8 +345,8 @@ static option rows[] = {
            "which of the embeddings and the output layer share one matrix. none: each has its own. "
            "decoder: the decoder's embedding and the output layer. all: these two and the "
            "encoder's embedding. inputs: the two embeddings. With all and inputs both sides share "
-           "a vocabulary. With --arch language all is decoder, and inputs is none. --task pairs, "
-           "mask and classify refuse it",
+           "a vocabulary. With --arch language all is decoder, and inputs is refused. --task "
+           "pairs, mask and classify refuse --tie",
            OTHERWISE(FOR("lm", "decoder"), FOR("bart", "all"), FOR("t5", "inputs")), OF_MODEL),
 
     GROUP("Optimisation"),

@@ -238,6 +238,8 @@ void settings_refuse_idle(const settings *set) {
     option_no_effect(p, "network", !set->run.simulated_ranks, "it is for a --dry-run of --ranks");
     option_no_effect(p, "alignments", settings_in_one_row(set),
                      "a language model has no cross-attention to guide");
+    option_no_effect(p, "tie", settings_in_one_row(set) && set->model.tie == WF_TIE_INPUTS,
+                     "a language model has one embedding: --tie none or decoder");
     option_no_effect(p, "alignment-weight", !set->data.alignments, "it is for --alignments");
     option_no_effect(p, "epochs", option_seen(p, "max-steps"), "--max-steps says when to stop");
     refuse_freeze(set);
