@@ -1,13 +1,16 @@
 /* tests/tools/test_emit_c.c - `graph --emit-c`: compiled programs of trained models, and web pages
  * of them, write the lines of `generate`; models that cannot be emitted are refused. WEFT_EMIT_CC
  * names another compiler, as in suite `emit`. */
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "tests/suites.h"
 #include "tests/support/commands.h"
 #include "tests/support/emitted.h"
+#include "tests/support/faults.h"
 #include "tests/support/support.h"
+#include "tools/emit/emit_model.c" /* to make its allocations fail */
 
 TESTS(emit_c)
 
@@ -90,6 +93,41 @@ TEST(a_small_memory_changes_no_line) {
     run("graph --emit-c m --beam 4 --weights int8 --dry-run --ram %ld", least - 1);
     expect(1);
     ck_assert_msg(strstr(result.err, " would fit"), "%s", result.err);
+}
+
+/* Emits a model while the request `at` for memory fails. Gives the longest --max-length that the
+ * message says would fit; 0: it says none. */
+static long long length_told(const wf_file *f, const emit_settings *set, long at, long *asked) {
+    char message[WF_MESSAGE] = "";
+    emitted e;
+    long left;
+    faults_begin(at, false);
+    bool written = emit_model(&e, f, set, message);
+    *asked = faults_end(&left);
+    ck_assert(!written);
+    ck_assert_int_eq(left, 0);
+    const char *told = strstr(message, "--max-length ");
+    return told ? atoll(told + strlen("--max-length ")) : 0;
+}
+
+/* A length whose file could not be written is none that fits. */
+TEST(a_length_that_cannot_be_tried_is_not_told_to_fit) {
+    enum { TRIED = 40 };
+    char message[WF_MESSAGE] = "";
+    emit_settings set = { .beam = 1, .prefix = "model", .weights = EMIT_F32, .max_length = 5 };
+    emitted e;
+    long asked, unread;
+    ok("train --task copy " SIZE "--max-steps 1 -o m > /dev/null");
+    wf_file *f = wf_file_open("m");
+    ck_assert_msg(emit_model(&e, f, &set, message), "%s", message);
+    set.ram = atoll(e.sizes);
+    free(e.text);
+    set.max_length = 0;
+    long long fits = length_told(f, &set, LONG_MAX, &asked);
+    ck_assert_int_ge(fits, 5);
+    for (long i = 1; i < TRIED; i++)
+        ck_assert_int_le(length_told(f, &set, asked / TRIED * i, &unread), fits);
+    wf_file_free(f);
 }
 
 /* The program opens the file of weights beside itself, or its argument, and refuses any other
