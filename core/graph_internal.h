@@ -5,6 +5,8 @@
 
 #include "core/graph.h"
 
+/* Fail the graph as wf_poison does; returns false. */
+bool wf_refuse(wf_graph *g, const char *format, ...) WF_PRINTF(2, 3);
 /* True if the leaf was declared by a hook of wf_on_param, while the hook ran. */
 bool wf_from_hook(const wf_tensor *leaf);
 /* The seed of the graph's options. */

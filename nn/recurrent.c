@@ -129,9 +129,8 @@ static bool of_one_batch(const struct wf_recurrent_cell *l, const wf_tensor *x,
     char given[96], is[96];
     wf_shape_text(x->graph, x->ndim, x->shape, given, sizeof given);
     wf_shape_text(state->graph, state->ndim, state->shape, is, sizeof is);
-    wf_poison(x->graph, "a state %s has not the rows of %s and %lld units", is, given,
-              (long long)l->hidden_size);
-    return false;
+    return wf_refuse(x->graph, "a state %s has not the rows of %s and %lld units", is, given,
+                     (long long)l->hidden_size);
 }
 
 wf_tensor *wf_recurrent_step(const struct wf_recurrent_cell *l, wf_tensor *x, wf_tensor *h,
@@ -231,10 +230,10 @@ static bool states_ok(const struct wf_recurrent_layer *l, const wf_tensor *x,
     if (!all || (all->ndim == 3 && memcmp(all->shape, shape, sizeof shape) == 0)) return true;
     wf_shape_text(all->graph, all->ndim, all->shape, is, sizeof is);
     wf_shape_text(all->graph, 3, shape, fits, sizeof fits);
-    wf_poison(x->graph,
-              "the first states are %s, not %s: for each layer and direction a state of every row",
-              is, fits);
-    return false;
+    return wf_refuse(
+        x->graph,
+        "the first states are %s, not %s: for each layer and direction a state of every row", is,
+        fits);
 }
 
 static wf_recurrent_result all_poison(wf_tensor *y) {

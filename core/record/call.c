@@ -1,6 +1,5 @@
 /* core/record/call.c - fills the call that an op's shape rule reads, and stores the message of a
  * rule that fails. Also functions of views. */
-#include "core/graph_internal.h"
 #include "core/op_internal.h"
 #include "record.h"
 

@@ -1,6 +1,5 @@
 /* core/record/extent_text.c - the tags and nominal sizes that stand for named extents, and their
  * text in messages. extents.c explains these numbers. */
-#include "core/graph_internal.h"
 #include "record.h"
 
 #include <inttypes.h>

@@ -85,10 +85,7 @@ static bool follow(wf_graph *g, unsigned char *marks, bool through, bool all) {
 static bool check(wf_graph *g, wf_tensor *const *y, wf_tensor *const *dy, int n_y,
                   wf_tensor *const *x, int n_x, wf_tensor *const *grads, bool through, bool all) {
     unsigned char *marks = calloc((size_t)g->n_nodes + 1, 1);
-    if (!marks) {
-        wf_poison(g, "out of memory");
-        return false;
-    }
+    if (!marks) return wf_refuse(g, "out of memory");
     for (int i = 0; i < n_x; i++)
         if (!grads || !grads[i]) marks[x[i]->id] |= WRT;
     for (int i = 0; i < n_y; i++)

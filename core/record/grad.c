@@ -8,7 +8,6 @@
  * reason a pass holds only the nodes that y is computed from, not the whole graph. Gradients
  * through ops that have none are rejected before any gradient rule runs: flow.c. */
 #include "core/basis.h"
-#include "core/graph_internal.h"
 #include "record.h"
 
 #include <stdlib.h>
@@ -155,10 +154,8 @@ static void propagate(backward *b) {
 
 static bool add_entry(backward *b, wf_tensor *t, int marks) {
     if (find(b, t)) return true;
-    if (!wf_grow(&b->entries, &b->cap, (size_t)b->n + 1, sizeof *b->entries)) {
-        wf_poison(b->g, "out of memory");
-        return false;
-    }
+    if (!wf_grow(&b->entries, &b->cap, (size_t)b->n + 1, sizeof *b->entries))
+        return wf_refuse(b->g, "out of memory");
     b->entries[b->n] = (entry){ t, NULL, b->g->entry_of[t->id], (unsigned char)marks };
     b->g->entry_of[t->id] = b->n++;
     return true;
@@ -200,23 +197,13 @@ static void finish(backward *b) {
 static bool begin(backward *b, wf_tensor *const *y, wf_tensor *const *dy, int n_y,
                   wf_tensor *const *x, int n_x) {
     for (int i = 0; i < n_y; i++)
-        if (y[i] && (y[i]->graph != b->g || (dy[i] && dy[i]->graph != b->g))) {
-            wf_poison(b->g, "gradient: tensors of different graphs");
-            return false;
-        }
+        if (y[i] && (y[i]->graph != b->g || (dy[i] && dy[i]->graph != b->g)))
+            return wf_refuse(b->g, "gradient: tensors of different graphs");
     for (int i = 0; i < n_x; i++) {
-        if (!x[i]) {
-            wf_poison(b->g, "gradient: tensor %d is NULL", i);
-            return false;
-        }
-        if (x[i]->graph != b->g) {
-            wf_poison(b->g, "gradient: tensors of different graphs");
-            return false;
-        }
-        if (x[i]->dtype == WF_I32) {
-            wf_poison(b->g, "gradient: '%s' is i32, which has no gradient", x[i]->name);
-            return false;
-        }
+        if (!x[i]) return wf_refuse(b->g, "gradient: tensor %d is NULL", i);
+        if (x[i]->graph != b->g) return wf_refuse(b->g, "gradient: tensors of different graphs");
+        if (x[i]->dtype == WF_I32)
+            return wf_refuse(b->g, "gradient: '%s' is i32, which has no gradient", x[i]->name);
     }
     if (!collect(b, y, dy, n_y, x, n_x)) return false;
     for (int i = 0; i < n_y; i++)
@@ -257,22 +244,15 @@ bool wf_vjp(wf_tensor *const *y, wf_tensor *const *dy, int n_y, wf_tensor *const
 
 bool wf_grad(wf_tensor *loss, wf_tensor *const *wrt, int n, wf_tensor **grads) {
     wf_graph *g = loss ? loss->graph : n > 0 && wrt && wrt[0] ? wrt[0]->graph : wf_failed_graph();
-    if (n > 0 && (!wrt || !grads)) {
-        wf_poison(g, "gradient: a list is NULL");
-        return false;
-    }
+    if (n > 0 && (!wrt || !grads)) return wf_refuse(g, "gradient: a list is NULL");
     for (int i = 0; i < n; i++) grads[i] = &g->poison;
-    if (!loss) {
-        wf_poison(g, "gradient: the loss is NULL");
-        return false;
-    }
+    if (!loss) return wf_refuse(g, "gradient: the loss is NULL");
     if (!wf_ok(g)) return false;
     if (loss->ndim != 0 || loss->dtype == WF_I32) {
         char shape[96];
         wf_shape_text(g, loss->ndim, loss->shape, shape, sizeof shape);
-        wf_poison(g, "gradient: the loss is %s of shape %s, not a real scalar",
-                  wf_dtype_name(loss->dtype), shape);
-        return false;
+        return wf_refuse(g, "gradient: the loss is %s of shape %s, not a real scalar",
+                         wf_dtype_name(loss->dtype), shape);
     }
     const wf_tensor *outer = g->forward;
     g->forward = loss;

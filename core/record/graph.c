@@ -1,7 +1,6 @@
 /* core/record/graph.c - graphs: their memory, names, scopes, and the first error.
  *
  * A graph is a list of nodes in an arena. Its nodes do not move, and are freed with it. */
-#include "core/graph_internal.h"
 #include "record.h"
 
 #include <stdio.h>
@@ -43,10 +42,7 @@ static interned *slot_of(interned *names, size_t cap, const char *text, size_t n
 static bool grow_names(wf_graph *g) {
     size_t cap = g->cap_names ? 2 * g->cap_names : 64;
     interned *names = calloc(cap, sizeof *names);
-    if (!names) {
-        wf_poison(g, "out of memory");
-        return false;
-    }
+    if (!names) return wf_refuse(g, "out of memory");
     for (size_t i = 0; i < g->cap_names; i++) {
         const interned *old = &g->names[i];
         if (old->text) *slot_of(names, cap, old->text, strlen(old->text)) = *old;
@@ -152,14 +148,10 @@ static bool named(const char *message, const char *name) {
     return !name || (strncmp(message, name, n) == 0 && message[n] == ':');
 }
 
-wf_tensor *wf_poison(wf_graph *g, const char *format, ...) {
-    if (!g) return &wf_failed_graph()->poison;
-    if (g->failed) return &g->poison;
+static void take_error(wf_graph *g, const char *format, va_list args) {
+    if (!g || g->failed) return;
     char said[ERROR_SIZE];
-    va_list args;
-    va_start(args, format);
     vsnprintf(said, sizeof said, format, args);
-    va_end(args);
     wf_name_tags(g, said, sizeof said);
     const char *function = named(said, g->function) ? NULL : g->function;
     int n = snprintf(g->error, sizeof g->error, "%s%s%s%s", g->scope, g->scope[0] ? ": " : "",
@@ -168,7 +160,22 @@ wf_tensor *wf_poison(wf_graph *g, const char *format, ...) {
     snprintf(g->error + at, sizeof g->error - at, "%s", said);
     g->failed = true;
     if (g->on_error) g->on_error(g->on_error_user, g->error);
-    return &g->poison;
+}
+
+wf_tensor *wf_poison(wf_graph *g, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    take_error(g, format, args);
+    va_end(args);
+    return g ? &g->poison : &wf_failed_graph()->poison;
+}
+
+bool wf_refuse(wf_graph *g, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    take_error(g, format, args);
+    va_end(args);
+    return false;
 }
 
 wf_dtype wf_real(const wf_graph *g) {

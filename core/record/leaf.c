@@ -4,7 +4,6 @@
  * Recording a parameter or buffer allocates no data. Its first use does, and computes its initial
  * value, which is a pure function of the graph's seed and the leaf's name. */
 #include "core/basis.h"
-#include "core/graph_internal.h"
 #include "core/lend.h"
 #include "core/op_internal.h"
 #include "record.h"

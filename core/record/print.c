@@ -9,7 +9,6 @@
 
 #include "core/file.h"
 #include "core/file_internal.h"
-#include "core/graph_internal.h"
 #include "record.h"
 
 enum { LONG_AXIS = 10, EDGE = 3, NUMBER = WF_REAL_TEXT };

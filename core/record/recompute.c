@@ -6,7 +6,6 @@
  * or lie outside the region. Gradient rules are given the copies. So the copies of a layer come
  * directly before its gradients in the order of the graph, and a plan drops those that no gradient
  * reads. A random op draws the same numbers in its copy, because its attributes say which. */
-#include "core/graph_internal.h"
 #include "record.h"
 
 #include <stdlib.h>

@@ -37,29 +37,22 @@ static wf_graph *common_graph(const char *name, int n, wf_tensor *const *in) {
 static bool operand_ok(wf_graph *g, const wf_op *op, int i, const wf_tensor *t) {
     if (!t) {
         if (op->optional >> i & 1) return true;
-        wf_poison(g, "%s: operand %d is NULL", op->name, i);
-        return false;
+        return wf_refuse(g, "%s: operand %d is NULL", op->name, i);
     }
-    if (t->op && t->op->writes) {
-        wf_poison(g, "%s: operand %d is the update %s, which has no value", op->name, i,
-                  t->op->name);
-        return false;
-    }
-    if (op->writes >> i & 1 && !is_stored(t)) {
-        wf_poison(g, "%s: operand %d is not a parameter or buffer", op->name, i);
-        return false;
-    }
+    if (t->op && t->op->writes)
+        return wf_refuse(g, "%s: operand %d is the update %s, which has no value", op->name, i,
+                         t->op->name);
+    if (op->writes >> i & 1 && !is_stored(t))
+        return wf_refuse(g, "%s: operand %d is not a parameter or buffer", op->name, i);
     return true;
 }
 
 static bool operands_ok(wf_graph *g, const wf_op *op, int n, wf_tensor *const *in) {
     bool fits = op->arity < 0 ? n <= WF_MAX_OPERANDS : n == op->arity;
     int most = op->arity < 0 ? WF_MAX_OPERANDS : op->arity;
-    if (!fits) {
-        wf_poison(g, "%s: %d operands, %s %d", op->name, n, op->arity < 0 ? "at most" : "expected",
-                  most);
-        return false;
-    }
+    if (!fits)
+        return wf_refuse(g, "%s: %d operands, %s %d", op->name, n,
+                         op->arity < 0 ? "at most" : "expected", most);
     for (int i = 0; i < n; i++)
         if (!operand_ok(g, op, i, in[i])) return false;
     return true;
@@ -91,19 +84,12 @@ static wf_tensor *append(wf_graph *g, const wf_call *c, wf_tensor *const *in, co
 
 /* Programs define ops too, so their fields are checked. */
 static bool op_ok(wf_graph *g, const wf_op *op, const void *attrs) {
-    if (!op->name || !op->shape || (!kernel_of(op)->eval && !op->view)) {
-        wf_poison(g, "an op needs a name, a shape rule, and an eval or a view");
-        return false;
-    }
-    if (op->arity > WF_MAX_OPERANDS || op->results < 0 || op->results > WF_MAX_RESULTS) {
-        wf_poison(g, "%s: %d operands and %d results, at most %d and %d", op->name, op->arity,
-                  op->results, WF_MAX_OPERANDS, WF_MAX_RESULTS);
-        return false;
-    }
-    if (op->attr_bytes && !attrs) {
-        wf_poison(g, "%s: its attributes are missing", op->name);
-        return false;
-    }
+    if (!op->name || !op->shape || (!kernel_of(op)->eval && !op->view))
+        return wf_refuse(g, "an op needs a name, a shape rule, and an eval or a view");
+    if (op->arity > WF_MAX_OPERANDS || op->results < 0 || op->results > WF_MAX_RESULTS)
+        return wf_refuse(g, "%s: %d operands and %d results, at most %d and %d", op->name,
+                         op->arity, op->results, WF_MAX_OPERANDS, WF_MAX_RESULTS);
+    if (op->attr_bytes && !attrs) return wf_refuse(g, "%s: its attributes are missing", op->name);
     return true;
 }
 

@@ -13,7 +13,7 @@
 #include <stdatomic.h>
 
 #include "core/base/memory.h"
-#include "core/graph.h"
+#include "core/graph_internal.h"
 #include "core/op.h"
 #include "core/product_hook.h"
 

@@ -12,6 +12,7 @@
  * of micro-batches records the same updates with sums in the place of the gradients:
  * accumulation.c. */
 #include "accumulation.h"
+#include "core/graph_internal.h"
 #include "nn/module.h"
 #include "nn/optimizer_internal.h"
 #include "ops/base/scalars.h"
@@ -272,9 +273,8 @@ const char *wf_optimizer_scope(wf_graph *g, const wf_optimizer_options *o) {
 static bool name_is_free(wf_graph *g) {
     const char *name = wf_scope_push(g, "rates"), *rates = wf_scope(g, name);
     if (!wf_find(g, rates)) return true;
-    wf_poison(g, "there is an optimizer of this name: give the second one its own, "
-                 "wf_optimizer_options.name");
-    return false;
+    return wf_refuse(g, "there is an optimizer of this name: give the second one its own, "
+                        "wf_optimizer_options.name");
 }
 
 /* Makes an optimizer, from a loss or from gradients. */

@@ -35,8 +35,7 @@ typedef struct formula {
 } formula;
 
 static bool fail(const formula *f, const char *what, char letter) {
-    wf_poison(f->g, "einsum: \"%s\": %s '%c'", f->text, what, letter);
-    return false;
+    return wf_refuse(f->g, "einsum: \"%s\": %s '%c'", f->text, what, letter);
 }
 
 /* ---- sets of letters, as strings ------------------------------------------------------------- */
@@ -88,17 +87,13 @@ static bool read_terms(formula *f, const char **p) {
         term *t = &f->terms[i];
         if (!read_letters(f, p, t->letters)) return false;
         int axes = has(t->letters, '.') ? t->x->ndim - (int)strlen(t->letters) + 1 : 0;
-        if (axes < 0 || (!has(t->letters, '.') && (int)strlen(t->letters) != t->x->ndim)) {
-            wf_poison(f->g, "einsum: \"%s\": operand %d has %d axes and the letters \"%s\"",
-                      f->text, i, t->x->ndim, t->letters);
-            return false;
-        }
+        if (axes < 0 || (!has(t->letters, '.') && (int)strlen(t->letters) != t->x->ndim))
+            return wf_refuse(f->g, "einsum: \"%s\": operand %d has %d axes and the letters \"%s\"",
+                             f->text, i, t->x->ndim, t->letters);
         if (axes > f->dots) f->dots = axes;
         if (!replace_dots(f, t->letters, axes)) return false;
-        if (i == f->n - 1 ? **p == ',' : **p != ',') {
-            wf_poison(f->g, "einsum: \"%s\": not a formula of %d operands", f->text, f->n);
-            return false;
-        }
+        if (i == f->n - 1 ? **p == ',' : **p != ',')
+            return wf_refuse(f->g, "einsum: \"%s\": not a formula of %d operands", f->text, f->n);
         if (**p == ',') ++*p;
     }
     return true;
@@ -138,9 +133,9 @@ static const char *size_text(const formula *f, int64_t size, char text[64]) {
 
 static bool sizes_differ(const formula *f, int letter, int64_t a, int64_t b) {
     char first[64], second[64];
-    wf_poison(f->g, "einsum: \"%s\": '%c' is %s in one operand and %s in another", f->text,
-              letter > LAST_CODE ? letter : '.', size_text(f, a, first), size_text(f, b, second));
-    return false;
+    return wf_refuse(f->g, "einsum: \"%s\": '%c' is %s in one operand and %s in another", f->text,
+                     letter > LAST_CODE ? letter : '.', size_text(f, a, first),
+                     size_text(f, b, second));
 }
 
 /* True if every letter has the same size everywhere. */

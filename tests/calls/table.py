@@ -20,6 +20,7 @@ OF_A_CALL = 'its arguments are those of an op that runs: suites custom and rules
 BY_HAND = {
     'wf_model_emit_training_on': 'wf_model_emit_training calls it: suite emit_training',
     'wf_poison': 'variable arguments: suite errors',
+    'wf_refuse': 'variable arguments: suite errors',
     **dict.fromkeys('wf_marian_import wf_marian_export wf_marian_export_like wf_marian_export_int8 wf_marian_load'.split(),
                     'bytes of whole files: suite marian'),
     **dict.fromkeys('wf_marian_scales_new wf_marian_scales_add wf_marian_scales_free'.split(),
