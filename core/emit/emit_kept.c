@@ -129,6 +129,12 @@ int64_t wf_slot_floats(const wf_emitter *e, const part *of, int index) {
 
 /* ---- their steps ----------------------------------------------------------------------------- */
 
+/* Write `before`, and the address of floats as an argument. */
+static bool add_place(wf_emitter *e, const char *before, location at, wf_text *t) {
+    wf_text_puts(t, before);
+    return wf_add_place(e, at, WF_F32, false, 0, t);
+}
+
 static bool describe_keeping(wf_emitter *e, const kept_cache *k, const exec *x, step_text *s) {
     const wf_view *a = &x->call.in[0];
     int64_t rows = (int64_t)e->now->plan->now->slots[k->keys].rows;
@@ -140,12 +146,10 @@ static bool describe_keeping(wf_emitter *e, const kept_cache *k, const exec *x, 
                    "keep_input(%n, x + b * %n, kept + b * %n, %n, %n, work);\n}\n",
                    a->shape[0], k->width, a->stride[0], wf_slot_floats(e, k->of, k->keys), rows,
                    e->now->plan->now->position);
-    wf_text_puts(&s->arguments, "(");
-    if (!wf_add_place(e, x->in[0], WF_F32, false, 0, &s->arguments)) return false;
-    wf_text_puts(&s->arguments, ", ");
-    if (!wf_add_place(e, x[KEYS].out[0], WF_F32, false, 0, &s->arguments)) return false;
-    wf_text_puts(&s->arguments, ", ");
-    if (!wf_add_place(e, (location){ x->work, 0 }, WF_F32, false, 0, &s->arguments)) return false;
+    if (!add_place(e, "(", x->in[0], &s->arguments) ||
+        !add_place(e, ", ", x[KEYS].out[0], &s->arguments) ||
+        !add_place(e, ", ", (location){ x->work, 0 }, &s->arguments))
+        return false;
     wf_text_puts(&s->arguments, ")");
     wf_text_marked(&s->results, "[%n, %n, %n]", a->shape[0], e->now->plan->now->position + 1,
                    k->width);
@@ -201,21 +205,14 @@ static bool add_places(wf_emitter *e, const kept_cache *k, const exec *x, bool h
                        wf_text *t) {
     int64_t first = x[KEYS].in[0].offset - x->out[0].offset;
     location w = { x->in[1].storage, x->in[1].offset + first * k->width };
-    wf_text_puts(t, "(");
-    if (!wf_add_place(e, x[ATTENTION].in[0], WF_F32, false, 0, t)) return false;
-    wf_text_puts(t, ", ");
-    if (!wf_add_place(e, x[KEYS].out[0], WF_F32, false, 0, t)) return false;
+    if (!add_place(e, "(", x[ATTENTION].in[0], t) || !add_place(e, ", ", x[KEYS].out[0], t))
+        return false;
     wf_text_puts(t, ", ");
     if (!wf_add_int8_place(e, w, true, t)) return false;
-    if (has_addend) {
-        location d = { x->in[IN_ADDEND].storage, x->in[IN_ADDEND].offset + first };
-        wf_text_puts(t, ", ");
-        if (!wf_add_place(e, d, WF_F32, false, 0, t)) return false;
-    }
-    for (int i = 0; i < 2; i++) {
-        wf_text_puts(t, ", ");
-        if (!wf_add_place(e, x[ATTENTION].out[i], WF_F32, false, 0, t)) return false;
-    }
+    location d = { x->in[IN_ADDEND].storage, x->in[IN_ADDEND].offset + first };
+    if (has_addend && !add_place(e, ", ", d, t)) return false;
+    for (int i = 0; i < 2; i++)
+        if (!add_place(e, ", ", x[ATTENTION].out[i], t)) return false;
     wf_text_puts(t, ", floats(m, SCRATCH))");
     return true;
 }

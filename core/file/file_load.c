@@ -62,15 +62,11 @@ static const struct stored {
     { "I64", 8, false, from_i64 },
 };
 
-static const struct stored *find_type(const char *dtype, wf_dtype into) {
+static const struct stored *type_of(const wf_entry *e, wf_dtype into) {
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
-        if (strcmp(types[i].dtype, dtype) == 0 && types[i].real == (into != WF_I32))
+        if (strcmp(types[i].dtype, e->dtype) == 0 && types[i].real == (into != WF_I32))
             return &types[i];
     return NULL;
-}
-
-static const struct stored *type_of(const wf_entry *e, const wf_tensor *t) {
-    return find_type(e->dtype, t->dtype);
 }
 
 static bool put(void *to, wf_dtype dtype, size_t i, double value) {
@@ -101,8 +97,8 @@ static double value_at(const wf_entry *e, const wf_entry *scale, const struct st
 }
 
 double wf_entry_value(const wf_entry *e, const wf_entry *scale, int64_t i) {
-    const struct stored *from = find_type(e->dtype, WF_F64);
-    if (!from) from = find_type(e->dtype, WF_I32);
+    const struct stored *from = type_of(e, WF_F64);
+    if (!from) from = type_of(e, WF_I32);
     return from && (from->read != from_i8 || scale) ? value_at(e, scale, from, (size_t)i) : NAN;
 }
 
@@ -125,7 +121,7 @@ static void widen(const wf_entry *e, const wf_entry *scale, wf_dtype into, size_
  * every value fits. */
 static bool convert(const wf_entry *e, const wf_entry *scale, wf_dtype into, size_t first, size_t n,
                     void *to, char *message) {
-    const struct stored *from = find_type(e->dtype, into);
+    const struct stored *from = type_of(e, into);
     double unwanted;
     if (to && from->read == from_i8) {
         widen(e, scale, into, first, n, to);
@@ -186,7 +182,7 @@ static bool check_scaled(const wf_entry *e, const wf_entry *scale, const struct 
         n += (bits & (exponent)) == (exponent);                                                    \
     }
 int64_t wf_file_not_finite(const wf_entry *e) {
-    const struct stored *from = e && e->dtype && e->data ? find_type(e->dtype, WF_F32) : NULL;
+    const struct stored *from = e && e->dtype && e->data ? type_of(e, WF_F32) : NULL;
     int64_t n = 0;
     if (!from) return 0;
     if (from->read == from_f64) COUNT(uint64_t, UINT64_C(0x7FF) << 52)
@@ -230,7 +226,7 @@ static bool part_fits(const wf_entry *e, const wf_entry *scale, const wf_tensor 
     if (!e->data && e->bytes > 0)
         return wf_file_fail(message, "tensor '%.80s': its data are not there, or not any more",
                             e->name);
-    const struct stored *from = type_of(e, t);
+    const struct stored *from = type_of(e, t->dtype);
     if (!from)
         return wf_file_fail(message, "tensor '%.80s': %.20s in the file cannot become %s", e->name,
                             e->dtype, wf_dtype_name(t->dtype));
@@ -337,7 +333,7 @@ static bool add_items(room *r, const wf_entry *const *entries, const wf_entry *c
         r->n += k;
         return true;
     }
-    const bool scaled = type_of(entries[0], t)->read == from_i8;
+    const bool scaled = type_of(entries[0], t->dtype)->read == from_i8;
     *to = (item){ join(r, entries, k), scaled ? join(r, scales, k) : NULL, t, 0, reserved };
     r->n++;
     return to->entry && (to->scale || !scaled);
@@ -416,7 +412,7 @@ static bool as_it_is(const item *it, const struct stored *from) {
 
 static void write_one(room *r, const item *it, drop *d) {
     const wf_entry *e = it->entry;
-    const struct stored *from = type_of(e, it->leaf);
+    const struct stored *from = type_of(e, it->leaf->dtype);
     size_t n = e->bytes / from->size, part = part_of(it->leaf);
     bool direct = as_it_is(it, from);
     if (*it->reserved) {

@@ -11,7 +11,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +18,7 @@
 #include <unistd.h>
 
 #include "core/base/random.h"
+#include "core/emit/c_text.h"
 #include "core/file_internal.h"
 #include "core/op.h"
 #include "file_format.h"
@@ -44,57 +44,41 @@ static int by_alignment(const void *a, const void *b) {
     return difference ? difference : strcmp(x->name, y->name);
 }
 
-/* A text that is written twice: first with `at` NULL and capacity 0, which only measures its length
- * n, and then into memory of that length. */
-struct text {
-    char *at;
-    size_t n, capacity;
-};
-
-static void put(void *to, const char *s, size_t n) {
-    struct text *t = to;
-    if (t->n + n <= t->capacity) memcpy(t->at + t->n, s, n);
-    t->n += n;
+static void put(void *text, const char *bytes, size_t n) {
+    wf_text_add(text, bytes, n);
 }
 
-WF_PRINTF(2, 3) static void print(struct text *t, const char *format, ...) {
-    char some[128];
-    va_list args;
-    va_start(args, format);
-    int n = vsnprintf(some, sizeof some, format, args);
-    va_end(args);
-    put(t, some, (size_t)n);
-}
-
-static void print_string(struct text *t, const char *s) {
+static void print_string(wf_text *t, const char *s) {
     wf_json_quote(put, t, s);
 }
 
-static void print_entry(struct text *t, const wf_entry *e, uint64_t offset) {
-    print(t, ",");
+static void print_entry(wf_text *t, const wf_entry *e, uint64_t offset) {
+    char offsets[64];
+    wf_text_puts(t, ",");
     print_string(t, e->name);
-    print(t, ":{\"dtype\":");
+    wf_text_puts(t, ":{\"dtype\":");
     print_string(t, e->dtype);
-    print(t, ",\"shape\":[");
-    for (int i = 0; i < e->ndim; i++) print(t, "%s%lld", i ? "," : "", (long long)e->shape[i]);
-    print(t, "],\"data_offsets\":[%llu,%llu]}", (unsigned long long)offset,
-          (unsigned long long)offset + e->bytes);
+    wf_text_puts(t, ",\"shape\":[");
+    for (int i = 0; i < e->ndim; i++) wf_text_print(t, i ? ",%n" : "%n", e->shape[i]);
+    snprintf(offsets, sizeof offsets, "%llu,%llu", (unsigned long long)offset,
+             (unsigned long long)offset + e->bytes);
+    wf_text_print(t, "],\"data_offsets\":[%s]}", offsets);
 }
 
-static void print_header(struct text *t, const struct content *c) {
+static void print_header(wf_text *t, const struct content *c) {
     uint64_t offset = 0;
-    print(t, WF_FILE_PREFIX "%s\"", c->checksum);
+    wf_text_print(t, WF_FILE_PREFIX "%s\"", c->checksum);
     for (int i = 0; i < c->n_meta; i++) {
         if (strcmp(c->meta[i].key, WF_FILE_CHECKSUM) == 0) continue;
-        print(t, ",");
+        wf_text_puts(t, ",");
         print_string(t, c->meta[i].key);
-        print(t, ":");
+        wf_text_puts(t, ":");
         print_string(t, c->meta[i].value);
     }
-    print(t, "}");
+    wf_text_puts(t, "}");
     for (int i = 0; i < c->n; offset += c->entries[i++].bytes)
         print_entry(t, &c->entries[i], offset);
-    print(t, "}");
+    wf_text_puts(t, "}");
 }
 
 static void compute_checksum(struct content *c) {
@@ -106,33 +90,30 @@ static void compute_checksum(struct content *c) {
     wf_file_sum_text(h, c->meta, c->n_meta, c->checksum);
 }
 
-/* Checks the header before the data are read for the checksum: an entry with a wrong size must not
- * be read. */
-static bool check_header(struct content *c, size_t size, char *message) {
-    char *copy = malloc(size); /* a copy, because the reader decodes in place */
-    if (!copy) return wf_file_fail(message, "out of memory");
-    print_header(&(struct text){ copy, 0, size }, c);
-    bool ok = wf_file_check_header(copy, size, (int64_t)c->data_size, message);
-    free(copy);
-    return ok;
-}
-
-/* The header is padded so that the data begin on a cache line. */
+/* Makes the header, padded so that the data begin on a cache line. It is checked before the data are
+ * read for the checksum, because an entry with a wrong size must not be read. The check decodes the
+ * text in place, so it follows the copy. */
 static bool make_header(struct content *c, char *message) {
-    struct text t = { NULL, 0, 0 };
+    wf_text t = { 0 };
     for (int i = 0; i < c->n; i++) c->data_size += c->entries[i].bytes;
     memset(c->checksum, '0', sizeof c->checksum - 1);
     print_header(&t, c);
-    c->header_size = (8 + t.n + 63) / 64 * 64;
+    c->header_size = (8 + t.length + 63) / 64 * 64;
     uint64_t size = c->header_size - 8;
-    if (size > WF_FILE_MAX_HEADER) return wf_file_fail(message, "the header is too large");
-    if (!check_header(c, t.n, message)) return false;
-    c->header = malloc(c->header_size);
-    if (!c->header) return wf_file_fail(message, "out of memory");
+    bool fits = size <= WF_FILE_MAX_HEADER;
+    c->header = fits && !t.lacks ? malloc(c->header_size) : NULL;
+    bool ok =
+        c->header || wf_file_fail(message, fits ? "out of memory" : "the header is too large");
+    if (ok) {
+        memset(c->header, ' ', c->header_size);
+        memcpy(c->header, &size, 8);
+        memcpy(c->header + 8, t.at, t.length);
+        ok = wf_file_check_header(t.at, t.length, (int64_t)c->data_size, message);
+    }
+    wf_text_free(&t);
+    if (!ok) return false;
     compute_checksum(c);
-    memset(c->header, ' ', c->header_size);
-    memcpy(c->header, &size, 8);
-    print_header(&(struct text){ c->header, 8, c->header_size }, c);
+    memcpy(c->header + 8 + sizeof WF_FILE_PREFIX - 1, c->checksum, sizeof c->checksum - 1);
     return true;
 }
 

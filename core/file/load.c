@@ -10,7 +10,6 @@
 #include "core/graph_internal.h"
 #include "core/record/record.h"
 #include "file_format.h"
-#include "leaves.h"
 #include "loader.h"
 
 typedef struct loading {
@@ -39,20 +38,13 @@ static void note(loading *l, wf_load_outcome outcome, const wf_tensor *t, const 
     if (l->o->each) l->o->each(l->o->user, &item);
 }
 
-static void note_missing(loading *l, const wf_tensor *t) {
+/* Notes a leaf that the file lacks, or an entry that the graph lacks; the other one is NULL. */
+static void note_alone(loading *l, const wf_tensor *t, const wf_entry *e) {
     char reason[WF_MESSAGE], shape[96];
-    wf_shape_text(NULL, t->ndim, t->shape, shape, sizeof shape);
-    snprintf(reason, sizeof reason, "'%.100s' %s is in the graph but not in the file", t->name,
-             shape);
-    note(l, WF_MISSING, t, NULL, reason);
-}
-
-static void note_unexpected(loading *l, const wf_entry *e) {
-    char reason[WF_MESSAGE], shape[96];
-    wf_shape_text(NULL, e->ndim, e->shape, shape, sizeof shape);
-    snprintf(reason, sizeof reason, "'%.100s' %s is in the file but not in the graph", e->name,
-             shape);
-    note(l, WF_UNEXPECTED, NULL, e, reason);
+    wf_shape_text(NULL, t ? t->ndim : e->ndim, t ? t->shape : e->shape, shape, sizeof shape);
+    snprintf(reason, sizeof reason, "'%.100s' %s is in the %s but not in the %s",
+             t ? t->name : e->name, shape, t ? "graph" : "file", t ? "file" : "graph");
+    note(l, t ? WF_MISSING : WF_UNEXPECTED, t, e, reason);
 }
 
 /* True if an outcome is not allowed. The message then has the reason of one item that is not
@@ -109,7 +101,7 @@ static bool match(loading *l) {
         /* files of version 0.1 hold transient buffers */
         if (t && is_stored(t) && leaf_of(t)->transient) continue;
         if (!place) {
-            note_unexpected(l, e);
+            note_alone(l, NULL, e);
             continue;
         }
         if (*place)
@@ -126,7 +118,7 @@ static void check(loading *l) {
         const wf_entry *e = l->found[i];
         const wf_entry *scale = e ? wf_file_scale_of(l->f, e) : NULL;
         bool fits = e && wf_file_fits(e, scale, l->leaves[i], reason);
-        if (!e) note_missing(l, l->leaves[i]);
+        if (!e) note_alone(l, l->leaves[i], NULL);
         if (e && !fits) note(l, WF_MISFIT, l->leaves[i], e, reason);
         if (fits) wf_loader_add(&l->fit, l->leaves[i], e);
     }

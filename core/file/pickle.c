@@ -49,11 +49,13 @@ static bool fail(wf_pickle *p, const char *what) {
     return false;
 }
 
+static bool ends_early(wf_pickle *p) {
+    p->ended = true;
+    return fail(p, "it ends early");
+}
+
 static bool take(wf_pickle *p, size_t n, const unsigned char **bytes) {
-    if (n > p->size - p->at) {
-        p->ended = true;
-        return fail(p, "it ends early");
-    }
+    if (n > p->size - p->at) return ends_early(p);
     *bytes = p->bytes + p->at;
     p->at += n;
     return true;
@@ -250,10 +252,7 @@ static bool memo_get(wf_pickle *p, size_t width) {
 static bool take_line(wf_pickle *p, const char **line, size_t *n) {
     const unsigned char *bytes = p->bytes + p->at;
     const unsigned char *end = memchr(bytes, '\n', p->size - p->at);
-    if (!end) {
-        p->ended = true;
-        return fail(p, "it ends early");
-    }
+    if (!end) return ends_early(p);
     *line = (const char *)bytes;
     *n = (size_t)(end - bytes);
     p->at += *n + 1;

@@ -119,17 +119,6 @@ wf_meta wf_file_meta_at(const wf_file *f, int i) {
     return i >= 0 && i < wf_file_meta_count(f) ? f->meta[i] : (wf_meta){ NULL, NULL };
 }
 
-static int name_order(const void *name, const void *tensor) {
-    return strcmp(name, (*(struct tensor *const *)tensor)->entry.name);
-}
-
-const wf_entry *wf_file_find(const wf_file *f, const char *name) {
-    int n = name ? wf_file_count(f) : 0;
-    struct tensor **found =
-        n ? bsearch(name, f->named, (size_t)n, sizeof *found, name_order) : NULL;
-    return found ? &(*found)->entry : NULL;
-}
-
 /* A name in two parts, so that the joined name needs no memory. */
 typedef struct joined_name {
     const char *first, *rest;
@@ -150,6 +139,10 @@ static const wf_entry *find_joined(const wf_file *f, const char *first, size_t n
     struct tensor **found =
         count ? bsearch(&name, f->named, (size_t)count, sizeof *found, joined_order) : NULL;
     return found ? &(*found)->entry : NULL;
+}
+
+const wf_entry *wf_file_find(const wf_file *f, const char *name) {
+    return name ? find_joined(f, name, strlen(name), "") : NULL;
 }
 
 static bool scales(const wf_entry *e, const wf_entry *matrix) {

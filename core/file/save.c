@@ -11,7 +11,6 @@
 #include "core/base/int8_row.h"
 #include "core/record/record.h"
 #include "file_format.h"
-#include "leaves.h"
 
 /* ---- which leaves ---------------------------------------------------------------------------- */
 

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/memory.h"
 #include "core/base/utf8.h"
+#include "core/emit/c_text.h"
 #include "core/graph_internal.h"
 #include "core/run_internal.h"
 #include "dot.h"
@@ -61,37 +61,21 @@ int wf_style_of(const wf_tensor *t) {
     return OTHER_STYLE;
 }
 
-/* ---- text that grows ------------------------------------------------------------------------- */
+/* ---- text ------------------------------------------------------------------------------------ */
 
-typedef struct text {
-    char *data;
-    size_t n, cap;
-    bool failed;
-} text;
-
-static bool reserve(text *t, size_t more) {
-    t->failed |= !wf_grow(&t->data, &t->cap, t->n + more + 1, 1);
-    return !t->failed;
-}
-
-static void WF_PRINTF(2, 3) add(text *t, const char *format, ...) {
-    va_list args, again;
+static void WF_PRINTF(2, 3) add(wf_text *t, const char *format, ...) {
+    char some[600];
+    va_list args;
     va_start(args, format);
-    va_copy(again, args);
-    int n = vsnprintf(NULL, 0, format, args);
-    if (n < 0)
-        t->failed = true;
-    else if (reserve(t, (size_t)n + 1)) {
-        vsnprintf(t->data + t->n, (size_t)n + 1, format, again);
-        t->n += (size_t)n;
-    }
-    va_end(again);
+    int n = vsnprintf(some, sizeof some, format, args);
     va_end(args);
+    t->lacks |= n < 0 || (size_t)n >= sizeof some;
+    wf_text_puts(t, some);
 }
 
 /* Escape any bytes for an HTML-like label or a quoted string. An empty text and a leading ']' are
  * escaped, too, because Graphviz rejects them. */
-static void add_escaped(text *t, const char *s, size_t n) {
+static void add_escaped(wf_text *t, const char *s, size_t n) {
     if (!n) add(t, "&#160;");
     if (n && *s == ']') {
         add(t, "&#93;");
@@ -104,8 +88,8 @@ static void add_escaped(text *t, const char *s, size_t n) {
             bool control = (unsigned char)s[i] < ' ' || s[i] == 127;
             if (strchr("&<>\"\\", s[i]))
                 add(t, "&#%d;", s[i]);
-            else if (reserve(t, 2))
-                t->data[t->n++] = control ? ' ' : s[i];
+            else
+                wf_text_add(t, control ? " " : s + i, 1);
         }
         if (good < n) {
             add(t, "&#65533;");
@@ -116,7 +100,7 @@ static void add_escaped(text *t, const char *s, size_t n) {
     }
 }
 
-static void add_name(text *t, const char *s) {
+static void add_name(wf_text *t, const char *s) {
     add_escaped(t, s, strlen(s));
 }
 
@@ -126,7 +110,7 @@ static void add_name(text *t, const char *s) {
 
 /* Writes the bound shape if there is a plan with bound extents, else the recorded shape with the
  * names of extents. */
-static void add_sizes(text *out, const picture *p, const wf_tensor *t) {
+static void add_sizes(wf_text *out, const picture *p, const wf_tensor *t) {
     char buffer[160];
     int64_t bound[WF_MAX_DIMS];
     int ndim = p->measured ? wf_bound_shape(p->options->plan, t, bound) : -1;
@@ -136,14 +120,14 @@ static void add_sizes(text *out, const picture *p, const wf_tensor *t) {
     add_name(out, shape);
 }
 
-static void add_shape(text *out, const picture *p, const wf_tensor *t) {
+static void add_shape(wf_text *out, const picture *p, const wf_tensor *t) {
     add_sizes(out, p, t);
     add(out, " %s", wf_dtype_name(t->dtype));
 }
 
 /* Writes a number as "512", "1.02 k", "12.3 k", "1.05 M". It is computed with integers, so that the
  * locale has no effect. */
-static void add_count(text *out, int64_t n) {
+static void add_count(wf_text *out, int64_t n) {
     static const char *const units[] = { "", " k", " M", " G", " T", " P" };
     int u = 0;
     int64_t unit = 1;
@@ -158,14 +142,14 @@ static void add_count(text *out, int64_t n) {
     add(out, "%s", units[u]);
 }
 
-static void add_bytes(text *out, size_t n) {
+static void add_bytes(wf_text *out, size_t n) {
     add_count(out, (int64_t)n);
     add(out, n < 1000 ? " B" : "B");
 }
 
 /* Writes the part of m's path from module `from` on, m included, and the number of repeated layers:
  * "decoder.layers.0-5  x6". */
-static void add_module_name(text *out, const picture *p, int from, int m) {
+static void add_module_name(wf_text *out, const picture *p, int from, int m) {
     const module *at = &p->modules[m], *last = &p->modules[at->last];
     const module *first = &p->modules[from];
     add_escaped(out, at->path + first->start, at->end - first->start);
@@ -177,7 +161,7 @@ static void add_module_name(text *out, const picture *p, int from, int m) {
 
 /* Writes the first five distinct operations of a module in their order, "matmul, add"; "..." for
  * more. Views are left out. */
-static void add_operations(text *out, const picture *p, int b) {
+static void add_operations(wf_text *out, const picture *p, int b) {
     enum { SHOWN_OPS = 5 };
     const wf_op *seen[SHOWN_OPS];
     int n = 0;
@@ -197,7 +181,7 @@ static void add_operations(text *out, const picture *p, int b) {
     if (n) add(out, "</FONT>");
 }
 
-static void add_module_label(text *out, const picture *p, int b) {
+static void add_module_label(wf_text *out, const picture *p, int b) {
     const box *at = &p->boxes[b];
     int m = at->as_module, parent = p->modules[m].parent;
     bool layer = p->modules[m].copies > 1 && parent > 0;
@@ -222,7 +206,7 @@ static const char *last_name(const char *full) {
     return from == dot ? dot + 1 : from;
 }
 
-static void add_leaf_label(text *out, const picture *p, const wf_tensor *t) {
+static void add_leaf_label(wf_text *out, const picture *p, const wf_tensor *t) {
     bool bold = t->kind == WF_INPUT;
     add(out, bold ? "<B>" : SMALL);
     add_name(out, last_name(t->name));
@@ -233,25 +217,25 @@ static void add_leaf_label(text *out, const picture *p, const wf_tensor *t) {
 
 /* Writes the views that were folded on the way from source to value: "reshape, permute". True if
  * there were any. */
-static bool add_views(text *out, const wf_tensor *source, const wf_tensor *value) {
+static bool add_views(wf_text *out, const wf_tensor *source, const wf_tensor *value) {
     if (value == source) return false;
     if (add_views(out, source, value->in[0])) add(out, ", ");
     add_name(out, value->op->name);
     return true;
 }
 
-static void add_operation_name(text *out, const picture *p, const wf_tensor *t) {
+static void add_operation_name(wf_text *out, const picture *p, const wf_tensor *t) {
     const wf_tensor *source = t;
     if (is_view(t))
         for (source = t->in[0]; p->folded[source->id];) source = source->in[0];
     if (!add_views(out, source, t)) add_name(out, t->op->name);
 }
 
-static void add_constants(text *out, const picture *p, const wf_tensor *t) {
+static void add_constants(wf_text *out, const picture *p, const wf_tensor *t) {
     for (int i = 0; i < t->n_in; i++) {
         if (!t->in[i] || t->in[i]->kind != WF_CONSTANT) continue;
         char number[32];
-        if (wf_print(NULL, t->in[i], number, sizeof number) < 0) out->failed = true;
+        if (wf_print(NULL, t->in[i], number, sizeof number) < 0) out->lacks = true;
         add(out, "<BR/>" SMALL "%s", p->options->n_values ? "with " : "");
         add_name(out, number);
         add(out, "</FONT>");
@@ -260,7 +244,7 @@ static void add_constants(text *out, const picture *p, const wf_tensor *t) {
 
 /* title: index of the module that contains only this operation, -1: none. Of its path, the label
  * has the part that begins with the name of module `from`. */
-static void add_operation_label(text *out, const picture *p, const wf_tensor *t, int from,
+static void add_operation_label(wf_text *out, const picture *p, const wf_tensor *t, int from,
                                 int title) {
     if (title >= 0) {
         add(out, "<B>");
@@ -279,9 +263,9 @@ static void add_operation_label(text *out, const picture *p, const wf_tensor *t,
 }
 
 /* Writes each row of a matrix on a line of its own, without brackets. */
-static void add_numbers(text *out, wf_plan *plan, const wf_tensor *t) {
+static void add_numbers(wf_text *out, wf_plan *plan, const wf_tensor *t) {
     char *numbers = wf_print_new(plan, t);
-    out->failed |= numbers == NULL;
+    out->lacks |= numbers == NULL;
     for (const char *at = numbers; at && *at;) {
         size_t between = strspn(at, "[] \n");
         const char *gap = strstr(at, "\n\n");
@@ -297,7 +281,7 @@ static void add_numbers(text *out, wf_plan *plan, const wf_tensor *t) {
     free(numbers);
 }
 
-static void add_values(text *out, const picture *p, const wf_tensor *t) {
+static void add_values(wf_text *out, const picture *p, const wf_tensor *t) {
     for (int i = 0; i < p->options->n_values; i++) {
         const wf_dot_value *v = &p->options->values[i];
         if (v->at != t) continue;
@@ -312,7 +296,7 @@ static void add_values(text *out, const picture *p, const wf_tensor *t) {
     }
 }
 
-static void add_time(text *out, double seconds) {
+static void add_time(wf_text *out, double seconds) {
     double ns = seconds * 1e9;
     if (!(ns < 1e18)) ns = 0; /* a wrong clock */
     if (ns < 1e4)
@@ -323,7 +307,7 @@ static void add_time(text *out, double seconds) {
         add(out, "%lld ms", (long long)(ns / 1e6));
 }
 
-static void add_measurements(text *out, const picture *p, const box *b) {
+static void add_measurements(wf_text *out, const picture *p, const box *b) {
     if (b->fused_into || b->runs_as) {
         add(out, "<BR/>" SMALL "%s", b->fused_into ? "computed in " : "runs as ");
         add_name(out, b->fused_into ? b->fused_into->op->name : b->runs_as->name);
@@ -341,7 +325,7 @@ static void add_measurements(text *out, const picture *p, const box *b) {
 
 /* ---- boxes, links and modules ---------------------------------------------------------------- */
 
-static void add_box(text *out, const picture *p, int b, int from, int title) {
+static void add_box(wf_text *out, const picture *p, int b, int from, int title) {
     const box *at = &p->boxes[b];
     add(out, "n%d [%s", b, styles[at->result ? RESULT_STYLE : at->looks_like].look);
     if (at->backward) add(out, " style=\"filled,dashed\"");
@@ -378,7 +362,7 @@ static bool is_single(const picture *p, const module *m) {
 
 /* A module that contains only one module is not drawn: the names of both become the name of the
  * inner one, which begins with module `from`. */
-static void add_module(text *out, const picture *p, int m, int from, int *number) {
+static void add_module(wf_text *out, const picture *p, int m, int from, int *number) {
     const module *at = &p->modules[m];
     bool single = m > 0 && is_single(p, at);
     bool cluster = m > 0 && !single && (at->boxes || at->groups > 1);
@@ -397,7 +381,7 @@ static void add_module(text *out, const picture *p, int m, int from, int *number
 
 /* An edge of the gradient is written with its ends swapped and drawn backwards, so that it points
  * upwards. Edges from forward values to the gradient do not affect the layout. */
-static void add_link(text *out, const picture *p, const link *l) {
+static void add_link(wf_text *out, const picture *p, const link *l) {
     const box *from = &p->boxes[l->from], *to = &p->boxes[l->to];
     bool stored = from->as_module < 0 && !from->result && is_stored(l->source);
     bool upwards = from->backward && to->backward, saved = !from->backward && to->backward;
@@ -419,7 +403,7 @@ static void add_link(text *out, const picture *p, const link *l) {
 }
 
 /* Put the first gradient box of a node or module beside the box of its forward values. */
-static void add_ranks(text *out, const picture *p) {
+static void add_ranks(wf_text *out, const picture *p) {
     for (int b = 0, last = -1; b < p->n_boxes; b++) {
         const box *at = &p->boxes[b];
         int twin = at->as_module >= 0                 ? p->modules[at->as_module].box[0]
@@ -431,7 +415,7 @@ static void add_ranks(text *out, const picture *p) {
     }
 }
 
-static void add_legend(text *out, const picture *p) {
+static void add_legend(wf_text *out, const picture *p) {
     bool used[N_STYLES] = { false }, gradient = false;
     for (int b = 0; b < p->n_boxes; b++) {
         used[p->boxes[b].result ? RESULT_STYLE : p->boxes[b].looks_like] = true;
@@ -454,7 +438,7 @@ static void add_legend(text *out, const picture *p) {
     add(out, "}\n");
 }
 
-static void add_title(text *out, const picture *p) {
+static void add_title(wf_text *out, const picture *p) {
     if (!p->options->title && !p->measured) return;
     add(out, "labelloc=t\nlabel=<<FONT POINT-SIZE=\"16\">");
     add_name(out, p->options->title ? p->options->title : "plan");
@@ -473,7 +457,7 @@ static void add_title(text *out, const picture *p) {
 #define FONT "fontname=\"DejaVu Sans,Verdana,sans-serif\""
 
 char *wf_picture_text(const picture *p) {
-    text out = { 0 };
+    wf_text out = { 0 };
     add(&out, "digraph weft {\n"
               "graph [" FONT " fontsize=11 rankdir=TB newrank=true nodesep=0.3 ranksep=0.35 "
               "style=\"filled,rounded\" color=\"#BBBBBB\" labeljust=l bgcolor=white]\n"
@@ -486,6 +470,6 @@ char *wf_picture_text(const picture *p) {
     if (p->options->backward) add_ranks(&out, p);
     add_legend(&out, p);
     add(&out, "}\n");
-    if (out.failed) return free(out.data), NULL;
-    return out.data;
+    if (out.lacks) wf_text_free(&out);
+    return out.at;
 }
