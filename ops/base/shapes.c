@@ -35,9 +35,17 @@ bool wf_want_axis(wf_call *c, int axis, int ndim) {
     return (axis >= 0 && axis < ndim) || wf_no_axis(c, &c->in[0], axis);
 }
 
-bool wf_same_as_operand(wf_call *c) {
-    if (!wf_want_real(c, 0)) return false;
+bool wf_as_operand(wf_call *c) {
     wf_set_shape(&c->out[0], c->in[0].dtype, c->in[0].ndim, c->in[0].shape);
+    return true;
+}
+
+bool wf_same_as_operand(wf_call *c) {
+    return wf_want_real(c, 0) && wf_as_operand(c);
+}
+
+bool wf_real_like_operand(wf_call *c) {
+    wf_set_shape(&c->out[0], wf_real(c->graph), c->in[0].ndim, c->in[0].shape);
     return true;
 }
 

@@ -24,8 +24,11 @@ enum { WF_AXIS_TEXT = 80 };
 const char *wf_axis_text(int axis, char text[WF_AXIS_TEXT]);
 /* Fails the call, because x has no such axis. Returns false. */
 bool wf_no_axis(wf_call *c, const wf_view *x, int axis);
-/* a shape rule: out[0] is real and has the shape of operand 0 */
+/* Shape rules by which out[0] has the shape of operand 0. wf_as_operand: it has its type, too, which
+ * may be any; wf_same_as_operand: both are real; wf_real_like_operand: out[0] is real. */
+bool wf_as_operand(wf_call *c);
 bool wf_same_as_operand(wf_call *c);
+bool wf_real_like_operand(wf_call *c);
 int wf_rank(const wf_tensor *x); /* ndim; 0 for NULL */
 /* the axis as a number from 0; a negative one counts from the end. An axis that does not exist is
  * returned unchanged */
@@ -47,6 +50,8 @@ static inline int64_t wf_same_memory(wf_call *c) {
     for (int i = 0; i < c->out[0].ndim; i++) c->out[0].stride[i] = c->in[0].stride[i];
     return 0;
 }
+/* A `view` function for ops whose result is operand 0, broadcast: walk.c. */
+int64_t wf_broadcast_view(wf_call *c);
 
 /* Is x a matrix with its axes exchanged by wf_transpose or wf_permute? */
 bool wf_is_turned(const wf_tensor *x);

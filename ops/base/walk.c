@@ -15,6 +15,12 @@ int64_t wf_broadcast_stride(const wf_view *small, const wf_view *large, int axis
     return own < 0 || small->shape[own] != large->shape[axis] ? 0 : small->stride[own];
 }
 
+int64_t wf_broadcast_view(wf_call *c) {
+    wf_view *y = &c->out[0];
+    for (int i = 0; i < y->ndim; i++) y->stride[i] = wf_broadcast_stride(&c->in[0], y, i);
+    return 0;
+}
+
 static bool mergeable(const wf_walk *w, int64_t size, const int64_t *stride) {
     for (int v = 0; v < w->n; v++)
         if (w->stride[v][w->ndim - 1] != stride[v] * size) return false;

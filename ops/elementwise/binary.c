@@ -105,8 +105,6 @@ static wf_tensor *xlogy_by_factor(wf_tensor *a, wf_tensor *b, wf_tensor *dy) {
         .detaches = true)
 #define COMPARE(name, value)
 #include "binary.inc"
-#undef BINARY
-#undef COMPARE
 #undef ROW
 
 /* ---- comparisons: 1 or 0, of reals or i32 ---------------------------------------------------- */
@@ -160,5 +158,3 @@ static bool run_compare(const wf_call *c, enum wf_binary f, int64_t task) {
     ELEMENTWISE_OF_TWO(NAME, shape_compare, .formula = #NAME "(a, b): 1 if " #value ", else 0",    \
                        .no_grad = "a comparison is piecewise constant")
 #include "binary.inc"
-#undef BINARY
-#undef COMPARE

@@ -32,7 +32,6 @@ static bool shape_bits(wf_call *c) {
     ELEMENTWISE_OF_TWO(NAME, shape_bits, .formula = #NAME "(a, b): " text,                         \
                        .no_grad = "integers have no gradient")
 #include "bits.inc"
-#undef BITS
 
 /* x xor -1: all bits of -1 are set, so every bit of x changes. */
 wf_tensor *wf_bitwise_not(wf_tensor *x) {

@@ -9,11 +9,6 @@
 
 /* ---- copy: any strides, or panels, to row-major; row-major to panels ------------------------- */
 
-static bool shape_copy(wf_call *c) {
-    wf_set_shape(&c->out[0], c->in[0].dtype, c->in[0].ndim, c->in[0].shape);
-    return true;
-}
-
 static bool repacks(const wf_call *c) {
     return c->in[0].layout || c->out[0].layout;
 }
@@ -40,18 +35,13 @@ const wf_op wf_op_copy = {
     .family = "shape",
     .formula = "copy(x): x",
     .arity = 1,
-    .shape = shape_copy,
+    .shape = wf_as_operand,
     .grad = wf_grad_same,
     .run = &(
         const wf_kernel){ .tasks = tasks_copy, .eval = eval_copy, .strided = 1, .emit = emit_copy },
 };
 
 /* ---- fill: one value in the shape of another tensor ------------------------------------------ */
-
-static bool shape_fill(wf_call *c) {
-    wf_set_shape(&c->out[0], wf_real(c->graph), c->in[0].ndim, c->in[0].shape);
-    return true;
-}
 
 static bool eval_fill(const wf_call *c, int phase, int64_t task, void *scratch) {
     const double *value = c->attrs;
@@ -79,7 +69,7 @@ const wf_op wf_op_fill = {
     .arity = 1,
     .attr_bytes = sizeof(double),
     .attributes = "double value",
-    .shape = shape_fill,
+    .shape = wf_real_like_operand,
     .no_grad = "it reads only a shape",
     .shape_only = 1,
     .run =
@@ -110,12 +100,6 @@ static bool shape_broadcast_to(wf_call *c) {
     return true;
 }
 
-static int64_t view_broadcast_to(wf_call *c) {
-    wf_view *y = &c->out[0];
-    for (int i = 0; i < y->ndim; i++) y->stride[i] = wf_broadcast_stride(&c->in[0], y, i);
-    return 0;
-}
-
 /* Shapes: x and like of any type; the shape of x, aligned on the right, has the sizes of like or
  * 1 -> y of the shape of like.
  * Gradient: Each x_j stands in several places of y: dx_j is the sum of dy over them. The rule
@@ -127,7 +111,7 @@ const wf_op wf_op_broadcast_to = {
     .formula = "broadcast_to(x, like): x repeated to the shape of like",
     .arity = 2,
     .shape = shape_broadcast_to,
-    .view = view_broadcast_to,
+    .view = wf_broadcast_view,
     .grad = wf_grad_same,
     .shape_only = 2,
     .run = &(const wf_kernel){ .strided = 3 },
@@ -158,13 +142,8 @@ static int64_t view_sum_to(wf_call *c) {
     return 0;
 }
 
-/* y = sum of x over the broadcast axes: every derivative is 1. */
-static void grad_sum_to(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
-    (void)need;
-    dx[0] = wf_broadcast_to(dy[0], y->in[0]);
-}
-
 /* Shapes: x real; the shape of like broadcasts to that of x -> y of the shape of like.
+ * Gradient: y = sum of x over the broadcast axes: every derivative is 1.
  * Limits: The order of each sum depends on its length alone. A shape that does not fit fails the
  * graph. */
 const wf_op wf_op_sum_to = {
@@ -174,7 +153,7 @@ const wf_op wf_op_sum_to = {
     .arity = 2,
     .shape = shape_sum_to,
     .view = view_sum_to,
-    .grad = grad_sum_to,
+    .grad = wf_grad_sum,
     .shape_only = 2,
     .run = &wf_sum_kernel,
 };

@@ -54,92 +54,59 @@ typedef void loop_of_one(int64_t n, const int32_t *xs, int32_t *y);
         }                                                                                          \
     }
 #include "integer.inc"
-#undef INTEGER
-#undef ENTIRE
-#undef INTEGER_UNARY
 
+/* The loop of each row; its value as text, for emitted files; whether it divides. */
 #define INTEGER_UNARY(name, value)
-#define INTEGER(name, value) [WF_BINARY_##name] = name##_integers,
-#define ENTIRE INTEGER
-static loop_of_two *const loops_of_two[WF_BINARY_COUNT] = {
+#define INTEGER(name, value) [WF_BINARY_##name] = { name##_integers, #value, false },
+#define ENTIRE(name, value) [WF_BINARY_##name] = { name##_integers, #value, true },
+static const struct {
+    loop_of_two *loop;
+    const char *value;
+    bool entire;
+} of_two[WF_BINARY_COUNT] = {
 #include "integer.inc"
 };
-#undef INTEGER
-#undef ENTIRE
-#undef INTEGER_UNARY
 
-#define INTEGER_UNARY(name, value) [WF_UNARY_##name] = name##_integer,
+#define INTEGER_UNARY(name, value) [WF_UNARY_##name] = { name##_integer, #value },
 #define INTEGER(name, value)
 #define ENTIRE INTEGER
-static loop_of_one *const loops_of_one[WF_UNARY_COUNT] = {
+static const struct {
+    loop_of_one *loop;
+    const char *value;
+} of_one[WF_UNARY_COUNT] = {
 #include "integer.inc"
 };
-#undef INTEGER
-#undef ENTIRE
-#undef INTEGER_UNARY
-
-/* ---- the values as text, for emitted files --------------------------------------------------- */
-
-#define INTEGER_UNARY(name, value)
-#define INTEGER(name, value) [WF_BINARY_##name] = #value,
-#define ENTIRE INTEGER
-static const char *const values_of_two[WF_BINARY_COUNT] = {
-#include "integer.inc"
-};
-#undef INTEGER
-#undef ENTIRE
-#undef INTEGER_UNARY
-
-#define INTEGER_UNARY(name, value) [WF_UNARY_##name] = #value,
-#define INTEGER(name, value)
-#define ENTIRE INTEGER
-static const char *const values_of_one[WF_UNARY_COUNT] = {
-#include "integer.inc"
-};
-#undef INTEGER
-#undef ENTIRE
-#undef INTEGER_UNARY
-
-#define INTEGER_UNARY(name, value)
-#define INTEGER(name, value)
-#define ENTIRE(name, value) [WF_BINARY_##name] = true,
-static const bool is_entire[WF_BINARY_COUNT] = {
-#include "integer.inc"
-};
-#undef INTEGER
-#undef ENTIRE
-#undef INTEGER_UNARY
 
 bool wf_emit_binary(wf_emitter *e, const wf_call *c, enum wf_binary f, const char *value) {
     if (c->out[0].dtype != WF_I32) return wf_emit_choice(e, c, value);
-    if (is_entire[f] && !wf_emit_fails_if(e, c, "b == 0")) return false;
-    return wf_emit_choice(e, c, values_of_two[f]);
+    if (of_two[f].entire && !wf_emit_fails_if(e, c, "b == 0")) return false;
+    return wf_emit_choice(e, c, of_two[f].value);
 }
 
 bool wf_emit_unary(wf_emitter *e, const wf_call *c, enum wf_unary f, const char *value) {
-    return wf_emit_choice(e, c, c->out[0].dtype == WF_I32 ? values_of_one[f] : value);
+    return wf_emit_choice(e, c, c->out[0].dtype == WF_I32 ? of_one[f].value : value);
 }
 
 /* ---- tasks ----------------------------------------------------------------------------------- */
 
 bool wf_takes_integers(enum wf_binary f) {
-    return loops_of_two[f] != NULL;
+    return of_two[f].loop != NULL;
 }
 
 bool wf_takes_integer(enum wf_unary f) {
-    return loops_of_one[f] != NULL;
+    return of_one[f].loop != NULL;
 }
 
 bool wf_run_integers(const wf_call *c, enum wf_binary f, int64_t task) {
     wf_runs r;
     for (wf_runs_start(&r, c, task, true); wf_runs_next(&r);)
-        if (!loops_of_two[f](&r)) return wf_fail(c, "an integer is divided by 0");
+        if (!of_two[f].loop(&r)) return wf_fail(c, "an integer is divided by 0");
     return true;
 }
 
 bool wf_run_integer(const wf_call *c, enum wf_unary f, int64_t task) {
     wf_runs r;
-    for (wf_runs_start(&r, c, task, false); wf_runs_next(&r);) loops_of_one[f](r.n, r.in[0], r.out);
+    for (wf_runs_start(&r, c, task, false); wf_runs_next(&r);) of_one[f].loop(r.n, r.in[0], r.out);
     return true;
 }
 

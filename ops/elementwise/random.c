@@ -15,12 +15,6 @@
 #include "ops/base/walk.h"
 #include "ops/emit/loops.h"
 
-/* The shape rule. The op's only attribute, a uint64_t, is a hash of the site and the op's name. */
-static bool shape_random(wf_call *c) {
-    wf_set_shape(&c->out[0], wf_real(c->graph), c->in[0].ndim, c->in[0].shape);
-    return true;
-}
-
 static void put_block(const wf_view *y, int64_t from, int64_t n, const double *value) {
     float *narrow = y->data;
     if (y->dtype == WF_F32)
@@ -29,6 +23,7 @@ static void put_block(const wf_view *y, int64_t from, int64_t n, const double *v
         memcpy(wf_at(y, from), value, (size_t)n * sizeof *value);
 }
 
+/* The op's only attribute, a uint64_t, is a hash of the site and the op's name. */
 static bool eval_random(const wf_call *c, int64_t task, bool normal) {
     const wf_view *y = &c->out[0];
     wf_drop_params at = wf_drop_of(c, 0, *(const uint64_t *)c->attrs);
@@ -52,18 +47,6 @@ static bool eval_random(const wf_call *c, int64_t task, bool normal) {
     return true;
 }
 
-static bool eval_rand(const wf_call *c, int phase, int64_t task, void *scratch) {
-    (void)phase;
-    (void)scratch;
-    return eval_random(c, task, false);
-}
-
-static bool eval_randn(const wf_call *c, int phase, int64_t task, void *scratch) {
-    (void)phase;
-    (void)scratch;
-    return eval_random(c, task, true);
-}
-
 static bool emit_random(wf_emitter *e, const wf_call *c, const char *function) {
     wf_drop_params at = wf_drop_of(c, 0, *(const uint64_t *)c->attrs);
     wf_emit_stream(e);
@@ -72,18 +55,17 @@ static bool emit_random(wf_emitter *e, const wf_call *c, const char *function) {
     return true;
 }
 
-static bool emit_rand(wf_emitter *e, const wf_call *c) {
-    return emit_random(e, c, "random_uniform");
-}
-
-static bool emit_randn(wf_emitter *e, const wf_call *c) {
-    return emit_random(e, c, "random_normal");
-}
-
 /* Shapes: like of any shape -> real, of that shape.
  * Limits: Numbers depend on seed, step, micro-batch, site and element alone, so threads and
  * resumed runs draw the same. */
-#define RANDOM(NAME, text)                                                                         \
+#define RANDOM(NAME, text, normal, function)                                                       \
+    static bool eval_##NAME(const wf_call *c, int phase, int64_t task, void *scratch) {            \
+        (void)phase, (void)scratch;                                                                \
+        return eval_random(c, task, normal);                                                       \
+    }                                                                                              \
+    static bool emit_##NAME(wf_emitter *e, const wf_call *c) {                                     \
+        return emit_random(e, c, function);                                                        \
+    }                                                                                              \
     const wf_op wf_op_##NAME = {                                                                   \
         .name = #NAME,                                                                             \
         .family = "random",                                                                        \
@@ -91,7 +73,7 @@ static bool emit_randn(wf_emitter *e, const wf_call *c) {
         .arity = 1,                                                                                \
         .attr_bytes = sizeof(uint64_t),                                                            \
         .attributes = "uint64_t site",                                                             \
-        .shape = shape_random,                                                                     \
+        .shape = wf_real_like_operand,                                                             \
         .no_grad = "it reads only a shape",                                                        \
         .shape_only = 1,                                                                           \
         .run = &(const wf_kernel){ .tasks = wf_elementwise_tasks,                                  \
@@ -103,8 +85,8 @@ static bool emit_randn(wf_emitter *e, const wf_call *c) {
         uint64_t at = wf_mix64(wf_site(like, site) ^ wf_hash_bytes(0, #NAME, strlen(#NAME)));      \
         return wf_record(&wf_op_##NAME, 1, &like, &at);                                            \
     }
-RANDOM(rand, "random numbers, uniform in [0, 1)")
-RANDOM(randn, "random numbers, normal: mean 0, variance 1")
+RANDOM(rand, "random numbers, uniform in [0, 1)", false, "random_uniform")
+RANDOM(randn, "random numbers, normal: mean 0, variance 1", true, "random_normal")
 #undef RANDOM
 
 /* The draw is a constant for the gradient, as in PyTorch. */

@@ -77,6 +77,12 @@ static bool run_unary(const wf_call *c, enum wf_unary f, int64_t task) {
     return true;
 }
 
+#define ELEMENTWISE(name)                                                                          \
+    &(const wf_kernel) {                                                                           \
+        .tasks = wf_elementwise_tasks, .eval = eval_##name, .strided = 1, .in_place = 1,           \
+        .emit = emit_##name                                                                        \
+    }
+
 /* ...: the members of wf_op that hold the formula and the gradient. */
 #define ROW(NAME, VALUE, ...)                                                                      \
     static bool shape_##NAME(wf_call *c) {                                                         \
@@ -95,11 +101,7 @@ static bool run_unary(const wf_call *c, enum wf_unary f, int64_t task) {
         .arity = 1,                                                                                \
         .shape = shape_##NAME,                                                                     \
         __VA_ARGS__,                                                                               \
-        .run = &(const wf_kernel){ .tasks = wf_elementwise_tasks,                                  \
-                                   .eval = eval_##NAME,                                            \
-                                   .strided = 1,                                                   \
-                                   .in_place = 1,                                                  \
-                                   .emit = emit_##NAME },                                          \
+        .run = ELEMENTWISE(NAME),                                                                  \
     };                                                                                             \
     wf_tensor *wf_##NAME(wf_tensor *x) {                                                           \
         return wf_record(&wf_op_##NAME, 1, &x, NULL);                                              \
@@ -132,8 +134,20 @@ static bool run_unary(const wf_call *c, enum wf_unary f, int64_t task) {
     ROW(NAME, #value, .formula = #NAME "(x): " text, .no_grad = "it is piecewise constant",        \
         .detaches = true)
 #include "unary.inc"
-#undef UNARY
 #undef ROW
+
+/* ---- ops with attributes --------------------------------------------------------------------- */
+
+/* ...: the function of the kernel table that computes a run r, from the attributes *a. */
+#define EVAL(name, attributes, ...)                                                                \
+    static bool eval_##name(const wf_call *c, int phase, int64_t task, void *scratch) {            \
+        const attributes *a = c->attrs;                                                            \
+        wf_runs r;                                                                                 \
+        (void)phase, (void)scratch;                                                                \
+        for (wf_runs_start(&r, c, task, false); wf_runs_next(&r);)                                 \
+            WF_KERNEL(c->out[0].dtype, __VA_ARGS__);                                               \
+        return true;                                                                               \
+    }
 
 /* ---- affine: y = scale x + shift ------------------------------------------------------------- */
 
@@ -141,15 +155,7 @@ typedef struct affine {
     double scale, shift;
 } affine;
 
-static bool eval_affine(const wf_call *c, int phase, int64_t task, void *scratch) {
-    const affine *a = c->attrs;
-    wf_runs r;
-    (void)phase;
-    (void)scratch;
-    for (wf_runs_start(&r, c, task, false); wf_runs_next(&r);)
-        WF_KERNEL(c->out[0].dtype, affine(r.n, r.in[0], a->scale, a->shift, r.out));
-    return true;
-}
+EVAL(affine, affine, affine(r.n, r.in[0], a->scale, a->shift, r.out))
 
 static bool emit_affine(wf_emitter *e, const wf_call *c) {
     const affine *a = c->attrs;
@@ -177,11 +183,7 @@ const wf_op wf_op_affine = {
     .attributes = "double scale, double shift",
     .shape = wf_same_as_operand,
     .grad = grad_affine,
-    .run = &(const wf_kernel){ .tasks = wf_elementwise_tasks,
-                               .eval = eval_affine,
-                               .strided = 1,
-                               .in_place = 1,
-                               .emit = emit_affine },
+    .run = ELEMENTWISE(affine),
 };
 
 wf_tensor *wf_affine(wf_tensor *x, double scale, double shift) {
@@ -206,15 +208,7 @@ static bool shape_clamp(wf_call *c) {
     return wf_same_as_operand(c);
 }
 
-static bool eval_clamp(const wf_call *c, int phase, int64_t task, void *scratch) {
-    const clamp *a = c->attrs;
-    wf_runs r;
-    (void)phase;
-    (void)scratch;
-    for (wf_runs_start(&r, c, task, false); wf_runs_next(&r);)
-        WF_KERNEL(c->out[0].dtype, clamp(r.n, r.in[0], a->low, a->high, r.out));
-    return true;
-}
+EVAL(clamp, clamp, clamp(r.n, r.in[0], a->low, a->high, r.out))
 
 static bool emit_clamp(wf_emitter *e, const wf_call *c) {
     const clamp *a = c->attrs;
@@ -243,11 +237,7 @@ const wf_op wf_op_clamp = {
     .attributes = "double low, double high",
     .shape = shape_clamp,
     .grad = grad_clamp,
-    .run = &(const wf_kernel){ .tasks = wf_elementwise_tasks,
-                               .eval = eval_clamp,
-                               .strided = 1,
-                               .in_place = 1,
-                               .emit = emit_clamp },
+    .run = ELEMENTWISE(clamp),
 };
 
 wf_tensor *wf_clamp(wf_tensor *x, double low, double high) {
@@ -260,15 +250,7 @@ typedef struct leak {
     double slope;
 } leak;
 
-static bool eval_leaky_relu(const wf_call *c, int phase, int64_t task, void *scratch) {
-    const leak *a = c->attrs;
-    wf_runs r;
-    (void)phase;
-    (void)scratch;
-    for (wf_runs_start(&r, c, task, false); wf_runs_next(&r);)
-        WF_KERNEL(c->out[0].dtype, leaky_relu(r.n, r.in[0], a->slope, r.out));
-    return true;
-}
+EVAL(leaky_relu, leak, leaky_relu(r.n, r.in[0], a->slope, r.out))
 
 static bool emit_leaky_relu(wf_emitter *e, const wf_call *c) {
     const leak *a = c->attrs;
@@ -296,11 +278,7 @@ const wf_op wf_op_leaky_relu = {
     .attributes = "double slope",
     .shape = wf_same_as_operand,
     .grad = grad_leaky_relu,
-    .run = &(const wf_kernel){ .tasks = wf_elementwise_tasks,
-                               .eval = eval_leaky_relu,
-                               .strided = 1,
-                               .in_place = 1,
-                               .emit = emit_leaky_relu },
+    .run = ELEMENTWISE(leaky_relu),
 };
 
 wf_tensor *wf_leaky_relu(wf_tensor *x, double slope) {

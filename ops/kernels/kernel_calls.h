@@ -13,21 +13,17 @@ enum wf_unary {
 #include "ops/elementwise/unary.inc"
     WF_UNARY_COUNT
 };
-#undef UNARY
 #define BINARY(name, text, value, da, db) WF_BINARY_##name,
 #define COMPARE(name, value) WF_BINARY_##name,
 enum wf_binary {
 #include "ops/elementwise/binary.inc"
     WF_BINARY_COUNT
 };
-#undef BINARY
-#undef COMPARE
 #define BITS(name, text, value) WF_BITS_##name,
 enum wf_bits {
 #include "ops/elementwise/bits.inc"
     WF_BITS_COUNT
 };
-#undef BITS
 
 /* The matrix product. C[m,n] = A[m,k] B[k,n] + D[m,n]: element (i,j) of X lies at x[i * x_row + j *
  * x_col]; c_col and d_col are 1. D may be C; d_row 0: one row for all; d NULL: zeros. Each element

@@ -332,7 +332,7 @@ static bool shape_sum(wf_call *c) {
 }
 
 /* y = sum of x: every derivative is 1. */
-static void grad_sum(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
+void wf_grad_sum(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
     (void)need;
     dx[0] = wf_broadcast_to(dy[0], y->in[0]);
 }
@@ -348,7 +348,7 @@ const wf_op wf_op_sum = {
     .attr_bytes = sizeof(uint32_t),
     .attributes = "uint32_t axes",
     .shape = shape_sum,
-    .grad = grad_sum,
+    .grad = wf_grad_sum,
     .run = &wf_sum_kernel,
 };
 

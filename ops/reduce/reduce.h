@@ -7,6 +7,8 @@
 /* Sums in[0] to out[0] over the axes that out[0], aligned on the right, lacks or has with size 1:
  * reduce.c. */
 extern const wf_kernel wf_sum_kernel;
+/* The gradient rule of such a sum: dx is dy, broadcast. */
+void wf_grad_sum(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need);
 
 /* wf_max with keepdim. Without elements it gives -inf, where wf_max fails. */
 wf_tensor *wf_max_or_least(wf_tensor *x, uint32_t axes);

@@ -113,17 +113,18 @@ static bool emit_scan(wf_emitter *e, const wf_call *c, const char *begin, const 
     return true;
 }
 
-static bool emit_cumsum(wf_emitter *e, const wf_call *c) {
-    return emit_scan(e, c, "0", "total + (double)x[k]");
-}
-
-static bool emit_cumprod(wf_emitter *e, const wf_call *c) {
-    return emit_scan(e, c, "1", "total * (double)x[k]");
-}
-
-static bool emit_linear_scan(wf_emitter *e, const wf_call *c) {
-    return emit_scan(e, c, "0", "multiply_add_double((double)a[k], total, (double)b[k])");
-}
+#define SCAN(name, kind, begin, step)                                                              \
+    static bool emit_##name(wf_emitter *e, const wf_call *c) {                                     \
+        return emit_scan(e, c, begin, step);                                                       \
+    }                                                                                              \
+    static bool eval_##name(const wf_call *c, int phase, int64_t task, void *scratch) {            \
+        (void)phase, (void)scratch;                                                                \
+        scan_task(c, kind, task);                                                                  \
+        return true;                                                                               \
+    }
+SCAN(cumsum, WF_SCAN_SUM, "0", "total + (double)x[k]")
+SCAN(cumprod, WF_SCAN_PRODUCT, "1", "total * (double)x[k]")
+SCAN(linear_scan, WF_SCAN_LINEAR, "0", "multiply_add_double((double)a[k], total, (double)b[k])")
 
 /* x moved by one step: y[i] = x[i - 1] and y[0] = first; if reverse, y[i] = x[i + 1], and the last
  * element is `first`. */
@@ -138,13 +139,6 @@ static wf_tensor *record_scan(const wf_op *op, wf_tensor *a, wf_tensor *b, int a
 }
 
 /* ---- cumsum: y[i] = x[0] + ... + x[i] -------------------------------------------------------- */
-
-static bool eval_cumsum(const wf_call *c, int phase, int64_t task, void *scratch) {
-    (void)phase;
-    (void)scratch;
-    scan_task(c, WF_SCAN_SUM, task);
-    return true;
-}
 
 /* x[i] is a term of every y[k] with k >= i, so dx is a running sum of dy from the other end. */
 static void grad_cumsum(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
@@ -174,13 +168,6 @@ wf_tensor *wf_cumsum(wf_tensor *x, int axis, bool reverse) {
 }
 
 /* ---- cumprod: y[i] = x[0] * ... * x[i] ------------------------------------------------------- */
-
-static bool eval_cumprod(const wf_call *c, int phase, int64_t task, void *scratch) {
-    (void)phase;
-    (void)scratch;
-    scan_task(c, WF_SCAN_PRODUCT, task);
-    return true;
-}
 
 /* dy_k/dx_i = (x_0 ... x_{i-1}) (x_{i+1} ... x_k) for k >= i. The first factor is y_{i-1}; the sum
  * of dy_k times the second is s_i = dy_i + x_{i+1} s_{i+1}: a recurrence from the end. */
@@ -213,13 +200,6 @@ wf_tensor *wf_cumprod(wf_tensor *x, int axis, bool reverse) {
 }
 
 /* ---- linear_scan: y[i] = a[i] y[i-1] + b[i], y[-1] = 0 --------------------------------------- */
-
-static bool eval_linear_scan(const wf_call *c, int phase, int64_t task, void *scratch) {
-    (void)phase;
-    (void)scratch;
-    scan_task(c, WF_SCAN_LINEAR, task);
-    return true;
-}
 
 /* y_i reaches the loss by itself and through y_{i+1}: db_i = dy_i + a_{i+1} db_{i+1}, the same
  * recurrence from the end; and da_i = db_i y_{i-1} (backpropagation through time, Werbos 1990). */
@@ -322,12 +302,8 @@ static bool emit_carried_scan(wf_emitter *e, const wf_call *c) {
     return true;
 }
 
-/* Gradients exist only in plans without a state, where the first total is 0. */
-static void grad_carried_scan(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
-    grad_linear_scan(y, dy, dx, need);
-}
-
 /* Shapes: a and b real, of one shape, the axis comes after the batch -> y as they are.
+ * Gradient: It exists only in plans without a state, where the first total is 0.
  * Limits: Every total is rounded to the type of a, in which a state carries it. A plan that
  * computes gradients has no state. */
 const wf_op wf_op_carried_scan = {
@@ -341,7 +317,7 @@ const wf_op wf_op_carried_scan = {
     .attr_bytes = sizeof(scan_attrs),
     .attributes = "int axis, bool reverse",
     .shape = shape_carried,
-    .grad = grad_carried_scan,
+    .grad = grad_linear_scan,
     .run = &(const wf_kernel){ .tasks = tasks_carried,
                                .eval = eval_carried_scan,
                                .flops = flops_linear_scan,

@@ -17,12 +17,10 @@ typedef struct roll {
 
 static bool shape_roll(wf_call *c) {
     const roll *r = c->attrs;
-    const wf_view *x = &c->in[0];
-    if (!wf_want_axis(c, r->axis, x->ndim)) return false;
+    if (!wf_want_axis(c, r->axis, c->in[0].ndim)) return false;
     if (r->shift > INT32_MAX || r->shift < -INT32_MAX)
         return wf_fail(c, "a shift of %lld, not above -2^31 and below 2^31", (long long)r->shift);
-    wf_set_shape(&c->out[0], x->dtype, x->ndim, x->shape);
-    return true;
+    return wf_as_operand(c);
 }
 
 /* A row has the elements of the axis and of all axes after it. */

@@ -247,36 +247,21 @@ static bool count_from(const wf_call *c, int64_t first) {
     return true;
 }
 
-static bool eval_arange(const wf_call *c, int phase, int64_t task, void *scratch) {
-    (void)phase;
-    (void)task;
-    (void)scratch;
-    return count_from(c, 0);
-}
-
-static bool eval_position_ids(const wf_call *c, int phase, int64_t task, void *scratch) {
-    (void)phase;
-    (void)task;
-    (void)scratch;
-    return count_from(c, c->position);
-}
-
 static bool emit_count(wf_emitter *e, const wf_call *c, int64_t first) {
     wf_emit_text(e, "for (int i = 0; i < %n; i++) out[i] = %n + i;\n", c->out[0].shape[0], first);
     return true;
 }
 
-static bool emit_arange(wf_emitter *e, const wf_call *c) {
-    return emit_count(e, c, 0);
-}
-
-static bool emit_position_ids(wf_emitter *e, const wf_call *c) {
-    return emit_count(e, c, c->position);
-}
-
 /* Shapes: like of any shape -> i32 [n], n its size along the axis.
  * Limits: n is the bound size, so that it follows the length of a batch. */
-#define COUNT(NAME, text)                                                                          \
+#define COUNT(NAME, text, first)                                                                   \
+    static bool eval_##NAME(const wf_call *c, int phase, int64_t task, void *scratch) {            \
+        (void)phase, (void)task, (void)scratch;                                                    \
+        return count_from(c, first);                                                               \
+    }                                                                                              \
+    static bool emit_##NAME(wf_emitter *e, const wf_call *c) {                                     \
+        return emit_count(e, c, first);                                                            \
+    }                                                                                              \
     const wf_op wf_op_##NAME = {                                                                   \
         .name = #NAME,                                                                             \
         .family = "constant",                                                                      \
@@ -293,6 +278,6 @@ static bool emit_position_ids(wf_emitter *e, const wf_call *c) {
         axis = wf_pick_axis(axis, wf_rank(like));                                                  \
         return wf_record(&wf_op_##NAME, 1, &like, &axis);                                          \
     }
-COUNT(arange, "0, 1, ... n - 1, for the n steps of the axis")
-COUNT(position_ids, "P, P + 1, ... P + n - 1, for the n steps of the axis")
+COUNT(arange, "0, 1, ... n - 1, for the n steps of the axis", 0)
+COUNT(position_ids, "P, P + 1, ... P + n - 1, for the n steps of the axis", c->position)
 #undef COUNT

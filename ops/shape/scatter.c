@@ -237,6 +237,14 @@ EVAL(scatter_max, take_larger, "max_of(out[k], ", ")")
 EVAL(scatter_mul, multiply, "out[k] * ", "")
 EVAL(scatter, replace, "", "")
 
+/* The members that all scatter ops have in wf_op. */
+#define SCATTER(name)                                                                              \
+    .arity = 4, .attr_bytes = sizeof(int), .attributes = "int axis", .nondiff = 1 << IDS,          \
+    .shape_only = 1 << LIKE, .run = &(const wf_kernel) {                                           \
+        .tasks = tasks_scatter, .eval = eval_##name, .emit = emit_##name,                          \
+        .flops = wf_flops_of_operand, .exclusive = true, .in_place = 1 << ADDEND                   \
+    }
+
 /* Records the op with x both as `like` and as the addend. */
 static wf_tensor *onto(const wf_op *op, wf_tensor *x, int axis, wf_tensor *ids, wf_tensor *src) {
     axis = wf_pick_axis(axis, wf_rank(x));
@@ -262,20 +270,10 @@ const wf_op wf_op_scatter_add = {
     .family = "index",
     .formula = "scatter_add(src, ids, like, addend): the addend or zeros, with src[i,k,j] added at "
                "[i,ids[i,k,j],j]",
-    .arity = 4,
-    .attr_bytes = sizeof(int),
-    .attributes = "int axis",
     .shape = shape_scatter_real,
     .grad = grad_scatter_add,
-    .nondiff = 1 << IDS,
     .optional = 1 << ADDEND,
-    .shape_only = 1 << LIKE,
-    .run = &(const wf_kernel){ .tasks = tasks_scatter,
-                               .eval = eval_scatter_add,
-                               .emit = emit_scatter_add,
-                               .flops = wf_flops_of_operand,
-                               .exclusive = true,
-                               .in_place = 1 << ADDEND },
+    SCATTER(scatter_add),
 };
 
 wf_tensor *wf_scatter_like(wf_tensor *x, int axis, wf_tensor *ids, wf_tensor *src) {
@@ -308,19 +306,9 @@ const wf_op wf_op_scatter_max = {
     .formula =
         "scatter_max(src, ids, like, addend): the largest of the addend and what src has for the "
         "element by ids",
-    .arity = 4,
-    .attr_bytes = sizeof(int),
-    .attributes = "int axis",
     .shape = shape_scatter_real,
     .grad = grad_scatter_max,
-    .nondiff = 1 << IDS,
-    .shape_only = 1 << LIKE,
-    .run = &(const wf_kernel){ .tasks = tasks_scatter,
-                               .eval = eval_scatter_max,
-                               .emit = emit_scatter_max,
-                               .flops = wf_flops_of_operand,
-                               .exclusive = true,
-                               .in_place = 1 << ADDEND },
+    SCATTER(scatter_max),
 };
 
 /* ---- scatter_mul ----------------------------------------------------------------------------- */
@@ -353,19 +341,9 @@ const wf_op wf_op_scatter_mul = {
     .formula =
         "scatter_mul(src, ids, like, addend): the addend times all that src has for the element by "
         "ids",
-    .arity = 4,
-    .attr_bytes = sizeof(int),
-    .attributes = "int axis",
     .shape = shape_scatter_real,
     .grad = grad_scatter_mul,
-    .nondiff = 1 << IDS,
-    .shape_only = 1 << LIKE,
-    .run = &(const wf_kernel){ .tasks = tasks_scatter,
-                               .eval = eval_scatter_mul,
-                               .emit = emit_scatter_mul,
-                               .flops = wf_flops_of_operand,
-                               .exclusive = true,
-                               .in_place = 1 << ADDEND },
+    SCATTER(scatter_mul),
 };
 
 wf_tensor *wf_scatter_reduce(wf_tensor *x, int axis, wf_tensor *ids, wf_tensor *src,
@@ -416,19 +394,9 @@ const wf_op wf_op_scatter = {
     .name = "scatter",
     .family = "index",
     .formula = "scatter(src, ids, like, addend): the addend, with src[i,k,j] at [i,ids[i,k,j],j]",
-    .arity = 4,
-    .attr_bytes = sizeof(int),
-    .attributes = "int axis",
     .shape = shape_scatter,
     .grad = grad_scatter,
-    .nondiff = 1 << IDS,
-    .shape_only = 1 << LIKE,
-    .run = &(const wf_kernel){ .tasks = tasks_scatter,
-                               .eval = eval_scatter,
-                               .emit = emit_scatter,
-                               .flops = wf_flops_of_operand,
-                               .exclusive = true,
-                               .in_place = 1 << ADDEND },
+    SCATTER(scatter),
 };
 
 wf_tensor *wf_scatter(wf_tensor *x, int axis, wf_tensor *ids, wf_tensor *src) {

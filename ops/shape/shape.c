@@ -376,9 +376,7 @@ static bool shape_cast(wf_call *c) {
 }
 
 static int64_t view_cast(wf_call *c) {
-    if (c->in[0].dtype != c->out[0].dtype) return -1;
-    memcpy(c->out[0].stride, c->in[0].stride, sizeof c->out[0].stride);
-    return 0;
+    return c->in[0].dtype == c->out[0].dtype ? wf_same_memory(c) : -1;
 }
 
 /* A cast to i32 rounds towards 0, saturates at the ends of i32, and turns NaN into 0. */
@@ -422,16 +420,6 @@ wf_tensor *wf_cast(wf_tensor *x, wf_dtype dtype) {
 
 /* ---- detach: x, as a constant ---------------------------------------------------------------- */
 
-static bool shape_detach(wf_call *c) {
-    wf_set_shape(&c->out[0], c->in[0].dtype, c->in[0].ndim, c->in[0].shape);
-    return true;
-}
-
-static int64_t view_detach(wf_call *c) {
-    memcpy(c->out[0].stride, c->in[0].stride, sizeof c->out[0].stride);
-    return 0;
-}
-
 /* Shapes: x of any type -> y as x.
  * Limits: A view of x: a detach copies nothing. */
 const wf_op wf_op_detach = {
@@ -439,8 +427,8 @@ const wf_op wf_op_detach = {
     .family = "shape",
     .formula = "detach(x): x; its gradient is 0",
     .arity = 1,
-    .shape = shape_detach,
-    .view = view_detach,
+    .shape = wf_as_operand,
+    .view = wf_same_memory,
     .no_grad = "it is a detach",
     .detaches = true,
     .run = &(const wf_kernel){ .strided = 1 },

@@ -63,11 +63,11 @@ static bool shape_count_of(wf_call *c) {
     return true;
 }
 
-static double count_of(const wf_call *c) {
-    const uint32_t *axes = c->attrs;
+/* The number of elements of operand 0 along these axes. */
+static double count_of(const wf_call *c, uint32_t axes) {
     double n = 1;
     for (int i = 0; i < c->in[0].ndim; i++)
-        if (*axes >> i & 1) n *= (double)c->in[0].shape[i];
+        if (axes >> i & 1) n *= (double)c->in[0].shape[i];
     return n;
 }
 
@@ -75,12 +75,12 @@ static bool eval_count_of(const wf_call *c, int phase, int64_t task, void *scrat
     (void)phase;
     (void)task;
     (void)scratch;
-    wf_put(&c->out[0], 0, count_of(c));
+    wf_put(&c->out[0], 0, count_of(c, *(const uint32_t *)c->attrs));
     return true;
 }
 
 static bool emit_count_of(wf_emitter *e, const wf_call *c) {
-    wf_emit_text(e, "out[0] = %f;\n", count_of(c));
+    wf_emit_text(e, "out[0] = %f;\n", count_of(c, *(const uint32_t *)c->attrs));
     return true;
 }
 
@@ -122,22 +122,16 @@ static bool shape_inverse_count(wf_call *c) {
 
 static bool eval_inverse_count(const wf_call *c, int phase, int64_t task, void *scratch) {
     const count_attrs *a = c->attrs;
-    double n = 1;
     (void)phase;
     (void)task;
     (void)scratch;
-    for (int i = 0; i < c->in[0].ndim; i++)
-        if (a->axes >> i & 1) n *= (double)c->in[0].shape[i];
-    wf_put(&c->out[0], 0, 1 / fmax(n - a->correction, 0));
+    wf_put(&c->out[0], 0, 1 / fmax(count_of(c, a->axes) - a->correction, 0));
     return true;
 }
 
 static bool emit_inverse_count(wf_emitter *e, const wf_call *c) {
     const count_attrs *a = c->attrs;
-    int64_t n = 1;
-    for (int i = 0; i < c->in[0].ndim; i++)
-        if (a->axes >> i & 1) n *= c->in[0].shape[i];
-    wf_emit_text(e, "double n = (double)%n - %g;\n", n, a->correction);
+    wf_emit_text(e, "double n = (double)%n - %g;\n", (int64_t)count_of(c, a->axes), a->correction);
     wf_emit_text(e, "out[0] = (float)(1 / (n > 0 ? n : 0));\n");
     return true;
 }

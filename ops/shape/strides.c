@@ -46,12 +46,6 @@ static bool shape_expand(wf_call *c) {
     return true;
 }
 
-static int64_t view_expand(wf_call *c) {
-    wf_view *y = &c->out[0];
-    for (int i = 0; i < y->ndim; i++) y->stride[i] = wf_broadcast_stride(&c->in[0], y, i);
-    return 0;
-}
-
 /* Shapes: x of any type -> the given sizes, at least as many axes.
  * Gradient: Each x_j stands in several places of y: dx_j is the sum of dy over them. The rule
  * returns dy, and the engine sums it to the shape of x.
@@ -64,7 +58,7 @@ const wf_op wf_op_expand = {
     .arity = 1,
     .attr_bytes = sizeof(expand),
     .shape = shape_expand,
-    .view = view_expand,
+    .view = wf_broadcast_view,
     .grad = wf_grad_same,
     .run = &(const wf_kernel){ .strided = 1 },
 };
@@ -279,9 +273,7 @@ const wf_op wf_op_place = {
 
 static bool shape_flip(wf_call *c) {
     const uint32_t *axes = c->attrs;
-    if (!wf_want_axes(c, *axes, c->in[0].ndim)) return false;
-    wf_set_shape(&c->out[0], c->in[0].dtype, c->in[0].ndim, c->in[0].shape);
-    return true;
+    return wf_want_axes(c, *axes, c->in[0].ndim) && wf_as_operand(c);
 }
 
 /* The view has a negative stride, and begins at the last step. */

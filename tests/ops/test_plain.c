@@ -76,7 +76,6 @@ TESTS(plain)
         return value;                                                                              \
     }
 #include "ops/elementwise/unary.inc"
-#undef UNARY
 
 #define BINARY(name, text, value, da, db)                                                          \
     static float two_##name(float a, float b) {                                                    \
@@ -84,8 +83,6 @@ TESTS(plain)
     }
 #define COMPARE(name, value)
 #include "ops/elementwise/binary.inc"
-#undef BINARY
-#undef COMPARE
 
 static const struct {
     const char *name;
@@ -94,7 +91,6 @@ static const struct {
 } of_one[] = {
 #define UNARY(name, text, value, derivative) { #name, WF_UNARY_##name, one_##name },
 #include "ops/elementwise/unary.inc"
-#undef UNARY
 };
 
 static const struct {
@@ -105,8 +101,6 @@ static const struct {
 #define BINARY(name, text, value, da, db) { #name, WF_BINARY_##name, two_##name },
 #define COMPARE(name, value)
 #include "ops/elementwise/binary.inc"
-#undef BINARY
-#undef COMPARE
 };
 
 /* ---- numbers --------------------------------------------------------------------------------- */
