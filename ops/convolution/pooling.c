@@ -280,26 +280,37 @@ static wf_pool_plane plane_of(const wf_call *c, const wf_view *x, const wf_view 
                             .offset = c->work };
 }
 
-static int64_t tasks_scatter(const wf_call *c, int phase) {
-    return tasks_of_planes(&c->out[0], phase);
-}
-
-static bool eval_scatter(const wf_call *c, int phase, int64_t task, void *scratch) {
-    const wf_view *y = &c->in[0], *taps = &c->in[1], *x = &c->out[0];
+/* Scatters y to the images x, if these are the result, or gathers y from x. */
+static bool eval_places(const wf_call *c, int phase, int64_t task, const wf_view *x,
+                        const wf_view *y) {
     wf_pool_plane p = plane_of(c, x, y);
     int64_t size = x->shape[2] * x->shape[3], windows = p.rows * p.columns, from, to;
-    (void)scratch;
+    bool scatters = x == &c->out[0];
     if (phase == 0) {
         find_taps(c, x);
         return true;
     }
     wf_task_range(x->shape[0] * x->shape[1], planes_together(x), task, &from, &to);
-    if (from < to)
+    if (scatters && from < to)
         memset(wf_at(x, from * size), 0, (size_t)((to - from) * size) * wf_dtype_size(x->dtype));
-    for (int64_t i = from; i < to; i++)
-        WF_KERNEL(x->dtype, pool_scatter(&p, wf_at(y, i * windows), wf_at(taps, i * windows),
-                                         wf_at(x, i * size)));
+    for (int64_t i = from; i < to; i++) {
+        void *image = wf_at(x, i * size), *values = wf_at(y, i * windows);
+        const void *taps = wf_at(&c->in[1], i * windows);
+        if (scatters)
+            WF_KERNEL(x->dtype, pool_scatter(&p, values, taps, image));
+        else
+            WF_KERNEL(x->dtype, pool_gather(&p, image, taps, values));
+    }
     return true;
+}
+
+static int64_t tasks_scatter(const wf_call *c, int phase) {
+    return tasks_of_planes(&c->out[0], phase);
+}
+
+static bool eval_scatter(const wf_call *c, int phase, int64_t task, void *scratch) {
+    (void)scratch;
+    return eval_places(c, phase, task, &c->out[0], &c->in[0]);
 }
 
 /* The op is linear in y: a window's gradient is that of the element at the place of its maximum. */
@@ -342,19 +353,8 @@ static int64_t tasks_gather(const wf_call *c, int phase) {
 }
 
 static bool eval_gather(const wf_call *c, int phase, int64_t task, void *scratch) {
-    const wf_view *x = &c->in[0], *taps = &c->in[1], *y = &c->out[0];
-    wf_pool_plane p = plane_of(c, x, y);
-    int64_t size = x->shape[2] * x->shape[3], windows = p.rows * p.columns, from, to;
     (void)scratch;
-    if (phase == 0) {
-        find_taps(c, x);
-        return true;
-    }
-    wf_task_range(x->shape[0] * x->shape[1], planes_together(x), task, &from, &to);
-    for (int64_t i = from; i < to; i++)
-        WF_KERNEL(x->dtype, pool_gather(&p, wf_at(x, i * size), wf_at(taps, i * windows),
-                                        wf_at(y, i * windows)));
-    return true;
+    return eval_places(c, phase, task, &c->in[0], &c->out[0]);
 }
 
 /* The op is linear in x, and scatter is its adjoint. */

@@ -17,6 +17,46 @@ typedef struct layer_norm_attrs {
     double eps;
 } layer_norm_attrs;
 
+/* ---- sums over rows (rows.h) ----------------------------------------------------------------- */
+
+enum { SUM_COLUMNS = 1024 }; /* columns of a task that adds up blocks */
+
+bool wf_plan_row_blocks(wf_call *c, int sums) {
+    const wf_view *x = &c->in[0];
+    int64_t rows, columns;
+    wf_view_rows(x, &rows, &columns);
+    return wf_shape_bytes(x->dtype, 3,
+                          (int64_t[]){ wf_task_count(rows, WF_BLOCK_ROWS), sums, columns },
+                          &c->work_bytes) ||
+           wf_fail(c, "%s is too large", wf_show(c, x));
+}
+
+int64_t wf_row_block_tasks(const wf_call *c, int phase) {
+    int64_t rows, columns;
+    wf_view_rows(&c->in[0], &rows, &columns);
+    return phase == 0   ? wf_task_count(rows, WF_BLOCK_ROWS)
+           : phase == 1 ? wf_task_count(columns, SUM_COLUMNS)
+                        : 0;
+}
+
+void wf_add_row_blocks(const wf_call *c, int first, int sums, int64_t task) {
+    wf_view work = { .data = c->work, .dtype = c->in[0].dtype };
+    int64_t rows, n, from, to;
+    wf_view_rows(&c->in[0], &rows, &n);
+    wf_task_range(n, SUM_COLUMNS, task, &from, &to);
+    for (int k = 0; k < sums; k++) {
+        void *sum = wf_at(&c->out[first + k], from);
+        memset(sum, 0, (size_t)(to - from) * wf_dtype_size(work.dtype));
+        for (int64_t block = 0; block < wf_task_count(rows, WF_BLOCK_ROWS); block++)
+            WF_KERNEL(work.dtype,
+                      accumulate(to - from, wf_at(&work, (sums * block + k) * n + from), sum));
+    }
+}
+
+wf_tensor *wf_sum_over_rows(wf_tensor *x) {
+    return wf_rank(x) == 1 ? x : wf_sum(x, wf_other_axes(wf_rank(x) - 1, wf_rank(x)), false);
+}
+
 /* ---- layer_norm: x [..., D], weight, bias [D] or none -> y [..., D], mean, rstd [...] -------- */
 
 static bool shape_layer_norm(wf_call *c) {
@@ -199,10 +239,7 @@ const wf_op wf_op_layer_norm_backward = {
 /* ---- layer_norm_weight_backward: x, mean, rstd, dy -> dweight [D], dbias [D] ----------------- */
 
 /* y is linear in weight and bias: dweight = sum(dy * (x - mean) * rstd) and dbias = sum(dy) over
- * the rows. Blocks of rows are summed first, then the blocks in order, so the bits do not depend on
- * the number of threads. */
-enum { BLOCK_ROWS = 32, SUM_COLUMNS = 1024 };
-
+ * the rows. */
 static bool shape_weight_backward(wf_call *c) {
     const wf_view *x = &c->in[0];
     int64_t rows, columns;
@@ -214,30 +251,17 @@ static bool shape_weight_backward(wf_call *c) {
     return true;
 }
 
-/* Work memory has two rows for every block: dweight and dbias. */
 static bool plan_weight_backward(wf_call *c, void *plan) {
-    const wf_view *x = &c->in[0];
-    int64_t rows, columns;
     (void)plan;
-    wf_view_rows(x, &rows, &columns);
-    return wf_shape_bytes(x->dtype, 3, (int64_t[]){ wf_task_count(rows, BLOCK_ROWS), 2, columns },
-                          &c->work_bytes) ||
-           wf_fail(c, "%s is too large", wf_show(c, x));
+    return wf_plan_row_blocks(c, 2);
 }
 
-static int64_t tasks_weight_backward(const wf_call *c, int phase) {
-    int64_t rows, columns;
-    wf_view_rows(&c->in[0], &rows, &columns);
-    return phase == 0   ? wf_task_count(rows, BLOCK_ROWS)
-           : phase == 1 ? wf_task_count(columns, SUM_COLUMNS)
-                        : 0;
-}
-
-static void sum_rows_of_block(const wf_call *c, wf_view work, int64_t block) {
+static void sum_rows_of_block(const wf_call *c, int64_t block) {
     const wf_view *x = &c->in[0], *mean = &c->in[1], *rstd = &c->in[2], *dy = &c->in[3];
+    wf_view work = { .data = c->work, .dtype = x->dtype };
     int64_t rows, n, from, to;
     wf_view_rows(x, &rows, &n);
-    wf_task_range(rows, BLOCK_ROWS, block, &from, &to);
+    wf_task_range(rows, WF_BLOCK_ROWS, block, &from, &to);
     if (n == 0) return;
     void *dweight = wf_at(&work, 2 * block * n), *dbias = wf_at(&work, (2 * block + 1) * n);
     memset(dweight, 0, 2 * (size_t)n * wf_dtype_size(x->dtype));
@@ -246,26 +270,12 @@ static void sum_rows_of_block(const wf_call *c, wf_view work, int64_t block) {
                                      wf_at(rstd, from), wf_at(dy, from * n), dweight, dbias));
 }
 
-static void sum_blocks(const wf_call *c, wf_view work, int64_t task) {
-    int64_t rows, n, from, to;
-    wf_view_rows(&c->in[0], &rows, &n);
-    wf_task_range(n, SUM_COLUMNS, task, &from, &to);
-    for (int k = 0; k < 2; k++) {
-        void *sum = wf_at(&c->out[k], from);
-        memset(sum, 0, (size_t)(to - from) * wf_dtype_size(work.dtype));
-        for (int64_t block = 0; block < wf_task_count(rows, BLOCK_ROWS); block++)
-            WF_KERNEL(work.dtype,
-                      accumulate(to - from, wf_at(&work, (2 * block + k) * n + from), sum));
-    }
-}
-
 static bool eval_weight_backward(const wf_call *c, int phase, int64_t task, void *scratch) {
-    wf_view work = { .data = c->work, .dtype = c->in[0].dtype }; /* [blocks, 2, D] */
     (void)scratch;
     if (phase == 0)
-        sum_rows_of_block(c, work, task);
+        sum_rows_of_block(c, task);
     else
-        sum_blocks(c, work, task);
+        wf_add_row_blocks(c, 0, 2, task);
     return true;
 }
 
@@ -274,7 +284,7 @@ static bool emit_weight_backward(wf_emitter *e, const wf_call *c) {
     wf_view_rows(&c->in[0], &rows, &n);
     wf_emit_result(e, 0, "dweight");
     wf_emit_result(e, 1, "dbias");
-    wf_emit_block_begin(e, rows, BLOCK_ROWS, n, 2);
+    wf_emit_block_begin(e, rows, WF_BLOCK_ROWS, n, 2);
     wf_emit_text(e, "for (int j = 0; j < %n; j++) {\n", n);
     wf_emit_text(e, "float g = dy[r * %n + j];\n", n);
     wf_emit_text(
@@ -284,14 +294,10 @@ static bool emit_weight_backward(wf_emitter *e, const wf_call *c) {
     return true;
 }
 
-static wf_tensor *sum_over_rows(wf_tensor *x) {
-    return wf_rank(x) == 1 ? x : wf_sum(x, wf_other_axes(wf_rank(x) - 1, wf_rank(x)), false);
-}
-
 static void decompose_weight_backward(wf_tensor *dw, wf_tensor **results) {
     wf_tensor *x = dw->in[0], *dy = dw->in[3];
-    results[0] = sum_over_rows(wf_mul(dy, normalised(x, dw->attrs)));
-    results[1] = sum_over_rows(dy);
+    results[0] = wf_sum_over_rows(wf_mul(dy, normalised(x, dw->attrs)));
+    results[1] = wf_sum_over_rows(dy);
 }
 
 static double flops_weight_backward(const wf_call *c) {
@@ -314,7 +320,7 @@ const wf_op wf_op_layer_norm_weight_backward = {
     .shape = shape_weight_backward,
     .decompose = decompose_weight_backward,
     .run = &(const wf_kernel){ .plan = plan_weight_backward,
-                               .tasks = tasks_weight_backward,
+                               .tasks = wf_row_block_tasks,
                                .eval = eval_weight_backward,
                                .emit = emit_weight_backward,
                                .flops = flops_weight_backward },

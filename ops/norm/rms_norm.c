@@ -100,10 +100,7 @@ wf_tensor *wf_rms_norm(wf_tensor *x, wf_tensor *weight, double eps) {
 
 /* Let h = x * rstd and g = dy * weight. Since rstd depends on every x_j of the row, the projection
  * of g on h is subtracted: dx = rstd * (g - h * mean(g * h)), as in layer_norm.c with mean 0. y is
- * linear in weight: dweight = sum(dy * h) over the rows; blocks of rows are summed first, then the
- * blocks in order. */
-enum { BLOCK_ROWS = 32, SUM_COLUMNS = 1024 };
-
+ * linear in weight: dweight = sum(dy * h) over the rows. */
 static bool shape_rms_norm_backward(wf_call *c) {
     const wf_view *x = &c->in[0];
     if (!wf_same_as_operand(c) || !wf_want_like(c, 2, true, "rstd") ||
@@ -113,30 +110,17 @@ static bool shape_rms_norm_backward(wf_call *c) {
     return wf_row_fits(c, 1, x->shape[x->ndim - 1], "weight");
 }
 
-/* Work memory has one row for every block: its share of dweight. */
 static bool plan_rms_norm_backward(wf_call *c, void *plan) {
-    const wf_view *x = &c->in[0];
-    int64_t rows, columns;
     (void)plan;
-    wf_view_rows(x, &rows, &columns);
-    return wf_shape_bytes(x->dtype, 2, (int64_t[]){ wf_task_count(rows, BLOCK_ROWS), columns },
-                          &c->work_bytes) ||
-           wf_fail(c, "%s is too large", wf_show(c, x));
+    return wf_plan_row_blocks(c, 1);
 }
 
-static int64_t tasks_rms_norm_backward(const wf_call *c, int phase) {
-    int64_t rows, columns;
-    wf_view_rows(&c->in[0], &rows, &columns);
-    return phase == 0   ? wf_task_count(rows, BLOCK_ROWS)
-           : phase == 1 ? wf_task_count(columns, SUM_COLUMNS)
-                        : 0;
-}
-
-static void differentiate_block(const wf_call *c, wf_view work, int64_t block) {
+static void differentiate_block(const wf_call *c, int64_t block) {
     const wf_view *x = &c->in[0], *rstd = &c->in[2], *dy = &c->in[3], *dx = &c->out[0];
+    wf_view work = { .data = c->work, .dtype = x->dtype };
     int64_t rows, n, from, to;
     wf_view_rows(x, &rows, &n);
-    wf_task_range(rows, BLOCK_ROWS, block, &from, &to);
+    wf_task_range(rows, WF_BLOCK_ROWS, block, &from, &to);
     if (n == 0) return;
     void *dweight = wf_at(&work, block * n);
     memset(dweight, 0, (size_t)n * wf_dtype_size(x->dtype));
@@ -145,23 +129,12 @@ static void differentiate_block(const wf_call *c, wf_view work, int64_t block) {
                                                wf_at(dx, from * n), dweight));
 }
 
-static void sum_blocks(const wf_call *c, wf_view work, int64_t task) {
-    int64_t rows, n, from, to;
-    wf_view_rows(&c->in[0], &rows, &n);
-    wf_task_range(n, SUM_COLUMNS, task, &from, &to);
-    void *sum = wf_at(&c->out[1], from);
-    memset(sum, 0, (size_t)(to - from) * wf_dtype_size(work.dtype));
-    for (int64_t block = 0; block < wf_task_count(rows, BLOCK_ROWS); block++)
-        WF_KERNEL(work.dtype, accumulate(to - from, wf_at(&work, block * n + from), sum));
-}
-
 static bool eval_rms_norm_backward(const wf_call *c, int phase, int64_t task, void *scratch) {
-    wf_view work = { .data = c->work, .dtype = c->in[0].dtype }; /* [blocks, D] */
     (void)scratch;
     if (phase == 0)
-        differentiate_block(c, work, task);
+        differentiate_block(c, task);
     else
-        sum_blocks(c, work, task);
+        wf_add_row_blocks(c, 1, 1, task);
     return true;
 }
 
@@ -171,7 +144,7 @@ static bool emit_rms_norm_backward(wf_emitter *e, const wf_call *c) {
     const char *weight = wf_emit_operand(e, 1);
     wf_view_rows(&c->in[0], &rows, &n);
     wf_emit_result(e, 1, "dweight");
-    wf_emit_block_begin(e, rows, BLOCK_ROWS, n, 1);
+    wf_emit_block_begin(e, rows, WF_BLOCK_ROWS, n, 1);
     wf_emit_text(e, "for (int j = 0; j < %n; j++)\n", n);
     wf_emit_text(
         e, "scratch[j] = multiply_add(dy[r * %n + j], x[r * %n + j] * rstd[r], scratch[j]);\n", n,
@@ -194,8 +167,7 @@ static void decompose_rms_norm_backward(wf_tensor *dx, wf_tensor **results) {
     wf_tensor *h = normalised(x, dx->attrs), *y = weight ? wf_mul(h, weight) : h;
     wf_tensor *product = wf_mul(dy, h); /* [..., D] */
     wf_vjp(&y, &dy, 1, &x, 1, results);
-    int rank = wf_rank(product);
-    results[1] = rank == 1 ? product : wf_sum(product, wf_other_axes(rank - 1, rank), false);
+    results[1] = wf_sum_over_rows(product);
 }
 
 static double flops_rms_norm_backward(const wf_call *c) {
@@ -220,7 +192,7 @@ const wf_op wf_op_rms_norm_backward = {
     .decompose = decompose_rms_norm_backward,
     .optional = 1 << 1,
     .run = &(const wf_kernel){ .plan = plan_rms_norm_backward,
-                               .tasks = tasks_rms_norm_backward,
+                               .tasks = wf_row_block_tasks,
                                .eval = eval_rms_norm_backward,
                                .emit = emit_rms_norm_backward,
                                .flops = flops_rms_norm_backward,

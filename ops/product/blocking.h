@@ -28,6 +28,13 @@ typedef struct wf_product {
     wf_int8_plan int8; /* used if b is in int8 */
 } wf_product;
 
+/* The view without its last two axes, of which it may have fewer. */
+static inline wf_view wf_leading_axes(const wf_view *v) {
+    wf_view lead = *v;
+    lead.ndim = v->ndim > 2 ? v->ndim - 2 : 0;
+    return lead;
+}
+
 /* Set the blocks of k and of the result, how a and b are read (in place, packed or copied), and the
  * scratch and work memory of the call. The caller has set count, pieces, and all fields from m to
  * b_col. */

@@ -43,13 +43,6 @@ static wf_view factor(const wf_call *c, int i) {
     return v;
 }
 
-/* The view without its last two axes. */
-static wf_view leading(const wf_view *v) {
-    wf_view lead = *v;
-    lead.ndim -= 2;
-    return lead;
-}
-
 static bool batches_fit(const wf_view *a, const wf_view *b) {
     for (int i = 3; i <= a->ndim && i <= b->ndim; i++) {
         int64_t x = a->shape[a->ndim - i], y = b->shape[b->ndim - i];
@@ -97,7 +90,7 @@ static bool shape_matmul(wf_call *c) {
     if (!batches_fit(&a, &b))
         return wf_fail(c, "%s x %s: the leading axes do not broadcast", wf_show(c, &a),
                        wf_show(c, &b));
-    wf_view left = leading(&a), right = leading(&b);
+    wf_view left = wf_leading_axes(&a), right = wf_leading_axes(&b);
     if (!wf_broadcast_shapes(c, &left, &right, y)) return false;
     y->dtype = a.dtype;
     y->shape[y->ndim++] = a.shape[a.ndim - 2];
@@ -144,7 +137,7 @@ static bool plan_matmul(wf_call *c, void *plan) {
     p->a_col = a->stride[i + !ta];
     p->b_row = b->stride[j + tb];
     p->b_col = b->stride[j + !tb];
-    wf_view lead[] = { leading(y), leading(a), leading(b) };
+    wf_view lead[] = { wf_leading_axes(y), wf_leading_axes(a), wf_leading_axes(b) };
     wf_walk_start(&p->batch, 3, (const wf_view *[]){ &lead[0], &lead[1], &lead[2] });
     p->count = p->batch.rows * p->batch.columns;
     merge_rows(p);

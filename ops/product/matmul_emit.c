@@ -6,13 +6,6 @@
 /* PANEL: floats of scratch that the emitted function `product` uses */
 enum { ADDEND = 2, PANEL = 1024 };
 
-/* The view without its last two axes. */
-static wf_view without_matrix(const wf_view *v) {
-    wf_view lead = *v;
-    lead.ndim = v->ndim > 2 ? v->ndim - 2 : 0;
-    return lead;
-}
-
 typedef struct addend {
     bool given;
     int64_t row, column; /* the addend's strides along the last two axes; 0 where it broadcasts */
@@ -118,9 +111,9 @@ bool wf_emit_matmul(wf_emitter *e, const wf_call *c) {
         return true;
     }
     wf_view lead[4] = {
-        without_matrix(y), without_matrix(&c->in[0]), without_matrix(&c->in[1]), { 0 }
+        wf_leading_axes(y), wf_leading_axes(&c->in[0]), wf_leading_axes(&c->in[1]), { 0 }
     };
-    if (d.given) lead[3] = without_matrix(&c->in[ADDEND]);
+    if (d.given) lead[3] = wf_leading_axes(&c->in[ADDEND]);
     p.m = y->shape[y->ndim - 2];
     wf_walk_start(&w, 4, (const wf_view *[]){ &lead[0], &lead[1], &lead[2], &lead[3] });
     merge_rows(&p, &w, &d);
