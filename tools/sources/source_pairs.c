@@ -172,23 +172,18 @@ static bool share(wf_tokenizer *t[2], const dataset_options *o, char *message) {
 
 static bool find_tokenizers(dataset *m, origin *from, const wf_file *f, char *message) {
     wf_tokenizer **t = m->tokenizer;
-    bool shared = from->options->shared;
+    const dataset_options *o = from->options;
+    bool shared = o->shared;
     if (f) return tokenizers_open(t, f, message);
-    if (from->options->json) {
-        const dataset_options *o = from->options;
-        if (m->kind->classifies)
-            t[0] = line_tokenizer_open(o->json, message);
-        else if (m->kind->encoder)
-            t[0] = vector_tokenizer_open(o->json, message);
-        else
-            t[0] = pair_tokenizer_open(o->json, o->end_token, o->ids, message);
-        t[1] = t[0];
-        return t[0] != NULL;
+    if (o->json) {
+        json_need need = o->ids == SPM_PADDING_STARTS ? JSON_SPANS : JSON_PAIRS;
+        if (m->kind->encoder) need = m->kind->classifies ? JSON_LINES : JSON_VECTORS;
+        return (t[0] = t[1] = json_tokenizer_open(o->json, need, o->end_token, message)) != NULL;
     }
-    if (from->options->spm[0]) return open_sentencepiece(t, from->options, message);
+    if (o->spm[0]) return open_sentencepiece(t, o, message);
     t[0] = learn(from, true, shared, message);
     if (!t[0]) return false;
-    if (shared) return share(t, from->options, message);
+    if (shared) return share(t, o, message);
     return (t[1] = learn(from, false, true, message)) != NULL;
 }
 

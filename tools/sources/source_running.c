@@ -80,9 +80,10 @@ static wf_tokenizer *learn(const dataset *m, origin *from, char *message) {
     const running_options *o = from->options;
     char why[WF_MESSAGE];
     part_reader r = { .failure = "" };
-    if (m->kind->spans) return span_tokenizer_open(o->json, message);
-    if (m->kind->masks) return mask_tokenizer_open(o->json, message);
-    if (o->json) return json_tokenizer_open(o->json, o->end_token, message);
+    if (m->kind->masks)
+        return json_tokenizer_open(o->json, m->kind->spans ? JSON_SPANS : JSON_MASKS, NULL,
+                                   message);
+    if (o->json) return json_tokenizer_open(o->json, JSON_RUNNING, o->end_token, message);
     documents_start(&r.text, &from->text, 0, from->stop, o->marker);
     wf_tokenizer *t = wf_tokenizer_learn(&o->tokens, next_part, &r, why);
     documents_close(&r.text);

@@ -104,17 +104,6 @@ static int32_t id_of(const wf_tokenizer *t, const char *piece) {
     return -1;
 }
 
-/* Makes the tokenizer again, with the token `end` as its start and its end. NULL with a message:
- * the vocabulary lacks it, or the file is invalid. */
-static wf_tokenizer *with_end(wf_json_text_options *o, const char *end, char *message) {
-    wf_tokenizer *t = wf_tokenizer_from_json(o, message);
-    if (!t) return NULL;
-    o->special[WF_START_ID] = o->special[WF_END_ID] = id_of(t, end);
-    wf_tokenizer_free(t);
-    if (o->special[WF_END_ID] >= 0) return wf_tokenizer_from_json(o, message);
-    return snprintf(message, WF_MESSAGE, "it has no token '%.80s'", end), NULL;
-}
-
 /* The id of the first of two pieces that the vocabulary has; -1: it has neither. */
 static int32_t id_of_either(const wf_tokenizer *t, const char *piece, const char *other) {
     int32_t id = id_of(t, piece);
@@ -135,79 +124,87 @@ bool mask_ids_of(wf_tokenizer *t, int32_t around[2], int32_t *mask, char *messag
     return ids_around(t, around, message);
 }
 
-/* Tokens that a model of lines needs in its tokenizer. */
-typedef enum around_need { AROUND_AND_MASK, AROUND, AROUND_IF_ANY } around_need;
-
-/* Makes the tokenizer again with its special ids. */
-static wf_tokenizer *with_around(wf_json_text_options *o, around_need need, char *message) {
-    int32_t mask, around[2] = { -1, -1 };
-    wf_tokenizer *t = wf_tokenizer_from_json(o, message);
-    if (!t) return NULL;
-    bool ok = true;
-    if (need == AROUND_AND_MASK)
-        ok = mask_ids_of(t, around, &mask, message);
-    else if (!ids_around(t, around, message)) {
-        ok = need == AROUND_IF_ANY;
-        around[0] = around[1] = -1;
-    }
-    if (ok) {
-        o->special[WF_START_ID] = around[0];
-        o->special[WF_END_ID] = around[1];
-    }
-    o->special[WF_PAD_ID] = id_of_either(t, "[PAD]", "<pad>");
-    o->special[WF_UNK_ID] = id_of_either(t, "[UNK]", "<unk>");
-    wf_tokenizer_free(t);
-    return ok ? wf_tokenizer_from_json(o, message) : NULL;
+static bool lacks_token(const char *token, char *message) {
+    return refused(message, "it has no token '%.80s'", token);
 }
 
-static wf_tokenizer *with_mask(wf_json_text_options *o, const char *unused, char *message) {
-    (void)unused;
-    return with_around(o, AROUND_AND_MASK, message);
+/* The functions below choose the special ids of a tokenizer for one json_need each. False with
+ * message: the vocabulary lacks one. */
+
+static bool for_running(wf_tokenizer *t, const char *end, int32_t *special, char *message) {
+    special[WF_START_ID] = special[WF_END_ID] = id_of(t, end);
+    return special[WF_END_ID] >= 0 || lacks_token(end, message);
 }
 
-static wf_tokenizer *with_line(wf_json_text_options *o, const char *unused, char *message) {
-    (void)unused;
-    return with_around(o, AROUND, message);
+/* The ids of a model that reads lines: `around` begins and ends them. */
+static void take_line_ids(const wf_tokenizer *t, const int32_t around[2], int32_t *special) {
+    special[WF_START_ID] = around[0];
+    special[WF_END_ID] = around[1];
+    special[WF_PAD_ID] = id_of_either(t, "[PAD]", "<pad>");
+    special[WF_UNK_ID] = id_of_either(t, "[UNK]", "<unk>");
 }
 
-static wf_tokenizer *with_vector(wf_json_text_options *o, const char *unused, char *message) {
-    (void)unused;
-    return with_around(o, AROUND_IF_ANY, message);
+static bool for_lines(wf_tokenizer *t, const char *end, int32_t *special, char *message) {
+    int32_t around[2];
+    (void)end;
+    if (!ids_around(t, around, message)) return false;
+    take_line_ids(t, around, special);
+    return true;
 }
 
-/* Makes the tokenizer again with the special ids of T5. */
-static wf_tokenizer *with_spans(wf_json_text_options *o, const char *unused, char *message) {
-    (void)unused;
-    wf_tokenizer *t = wf_tokenizer_from_json(o, message);
-    if (!t) return NULL;
-    o->special[WF_PAD_ID] = o->special[WF_START_ID] = id_of(t, "<pad>");
-    o->special[WF_END_ID] = id_of(t, "</s>");
-    o->special[WF_UNK_ID] = id_of(t, "<unk>");
-    wf_tokenizer_free(t);
-    if (o->special[WF_PAD_ID] >= 0 && o->special[WF_END_ID] >= 0)
-        return wf_tokenizer_from_json(o, message);
-    return refused(message, "it has no token <pad> or no </s>: tokenize --learn unigram has both"),
-           NULL;
+static bool for_vectors(wf_tokenizer *t, const char *end, int32_t *special, char *message) {
+    static const int32_t none[2] = { -1, -1 };
+    if (!for_lines(t, end, special, message)) take_line_ids(t, none, special);
+    return true;
 }
 
-/* Makes the tokenizer again with the ids of pairs: outputs begin with <s> and end with </s>, or
- * with what stands for these in the file. `end` may name the end. */
-static wf_tokenizer *with_ends(wf_json_text_options *o, const char *end, char *message) {
-    wf_tokenizer *t = wf_tokenizer_from_json(o, message);
-    if (!t) return NULL;
+static bool for_masks(wf_tokenizer *t, const char *end, int32_t *special, char *message) {
+    int32_t mask, around[2];
+    return mask_ids_of(t, around, &mask, message) && for_lines(t, end, special, message);
+}
+
+static bool for_spans(wf_tokenizer *t, const char *end, int32_t *special, char *message) {
+    (void)end;
+    special[WF_PAD_ID] = special[WF_START_ID] = id_of(t, "<pad>");
+    special[WF_END_ID] = id_of(t, "</s>");
+    special[WF_UNK_ID] = id_of(t, "<unk>");
+    if (special[WF_PAD_ID] >= 0 && special[WF_END_ID] >= 0) return true;
+    return refused(message, "it has no token <pad> or no </s>: tokenize --learn unigram has both");
+}
+
+static bool for_pairs(wf_tokenizer *t, const char *end, int32_t *special, char *message) {
     int32_t start = id_of_either(t, "<s>", "[CLS]"), pad = id_of_either(t, "<pad>", "[PAD]");
     int32_t last = end ? id_of(t, end) : id_of_either(t, "</s>", "[SEP]");
     if (last < 0 && !end) last = id_of(t, "<|endoftext|>");
-    o->special[WF_START_ID] = start >= 0 ? start : last;
-    o->special[WF_PAD_ID] = pad >= 0 ? pad : last;
-    o->special[WF_END_ID] = last;
-    o->special[WF_UNK_ID] = id_of_either(t, "<unk>", "[UNK]");
-    wf_tokenizer_free(t);
-    if (last >= 0) return wf_tokenizer_from_json(o, message);
-    if (end) return refused(message, "it has no token '%.80s'", end), NULL;
+    special[WF_START_ID] = start >= 0 ? start : last;
+    special[WF_PAD_ID] = pad >= 0 ? pad : last;
+    special[WF_END_ID] = last;
+    special[WF_UNK_ID] = id_of_either(t, "<unk>", "[UNK]");
+    if (last >= 0) return true;
+    if (end) return lacks_token(end, message);
     return refused(message, "no token </s>, [SEP] or <|endoftext|> ends an output: name one by "
-                            "--end-token, or learn one by tokenize --learn --special"),
-           NULL;
+                            "--end-token, or learn one by tokenize --learn --special");
+}
+
+/* Makes the tokenizer twice: without special ids, to look them up, and with them. */
+wf_tokenizer *json_tokenizer_open(const char *path, json_need need, const char *end,
+                                  char *message) {
+    static bool (*const choose[])(wf_tokenizer *, const char *, int32_t *, char *) = {
+        [JSON_RUNNING] = for_running, [JSON_LINES] = for_lines, [JSON_VECTORS] = for_vectors,
+        [JSON_MASKS] = for_masks,     [JSON_SPANS] = for_spans, [JSON_PAIRS] = for_pairs
+    };
+    char why[WF_MESSAGE];
+    wf_json_text_options o = { .special = { -1, -1, -1, -1 } };
+    char *json = spool_whole(path, &o.bytes, message);
+    if (!json) return NULL;
+    o.json = json;
+    wf_tokenizer *t = wf_tokenizer_from_json(&o, why);
+    bool ok = t && choose[need](t, end, o.special, why);
+    wf_tokenizer_free(t);
+    t = ok ? wf_tokenizer_from_json(&o, why) : NULL;
+    if (!t) snprintf(message, WF_MESSAGE, "%.80s: %.160s", path, why);
+    free(json);
+    return t;
 }
 
 int64_t sentinels_of(const wf_tokenizer *t, int32_t ids[WF_MOST_SENTINELS]) {
@@ -220,42 +217,4 @@ int64_t sentinels_of(const wf_tokenizer *t, int32_t ids[WF_MOST_SENTINELS]) {
         if (ids[n] < 0) break;
     }
     return n;
-}
-
-static wf_tokenizer *open_with(wf_tokenizer *(*with)(wf_json_text_options *o, const char *end,
-                                                     char *message),
-                               const char *path, const char *end, char *message) {
-    char why[WF_MESSAGE];
-    wf_json_text_options o = { .special = { -1, -1, -1, -1 } };
-    char *json = spool_whole(path, &o.bytes, message);
-    if (!json) return NULL;
-    o.json = json;
-    wf_tokenizer *t = with(&o, end, why);
-    if (!t) snprintf(message, WF_MESSAGE, "%.80s: %.160s", path, why);
-    free(json);
-    return t;
-}
-
-wf_tokenizer *json_tokenizer_open(const char *path, const char *end, char *message) {
-    return open_with(with_end, path, end, message);
-}
-
-wf_tokenizer *mask_tokenizer_open(const char *path, char *message) {
-    return open_with(with_mask, path, NULL, message);
-}
-
-wf_tokenizer *line_tokenizer_open(const char *path, char *message) {
-    return open_with(with_line, path, NULL, message);
-}
-
-wf_tokenizer *vector_tokenizer_open(const char *path, char *message) {
-    return open_with(with_vector, path, NULL, message);
-}
-
-wf_tokenizer *pair_tokenizer_open(const char *path, const char *end, spm_ids ids, char *message) {
-    return open_with(ids == SPM_PADDING_STARTS ? with_spans : with_ends, path, end, message);
-}
-
-wf_tokenizer *span_tokenizer_open(const char *path, char *message) {
-    return open_with(with_spans, path, NULL, message);
 }

@@ -13,27 +13,27 @@ typedef enum spm_ids { SPM_NEW_IDS, SPM_PADDING_STARTS, SPM_END_STARTS } spm_ids
 /* Make a tokenizer from a .spm file. source: it adds an end token after each line, as sources have
  * in Marian and T5. NULL with message[256]. */
 wf_tokenizer *sentencepiece_open(const char *path, bool source, spm_ids ids, char *message);
-/* Make a tokenizer from a tokenizer.json, with its ids. Texts end with the token `end`. NULL with
- * message[256]. */
-wf_tokenizer *json_tokenizer_open(const char *path, const char *end, char *message);
 
-/* Make a tokenizer from a tokenizer.json, with its ids. The file must put one token before each
- * line and one after it, as [CLS] and [SEP]: they become its start and its end. NULL with
- * message[256]. */
-wf_tokenizer *line_tokenizer_open(const char *path, char *message);
-/* Make a tokenizer from a tokenizer.json, for vectors of lines. If the file puts no tokens around a
- * line, the tokenizer has no start and no end. NULL with message[256]. */
-wf_tokenizer *vector_tokenizer_open(const char *path, char *message);
-/* Make a tokenizer for both sides of pairs from a tokenizer.json, with its ids. Outputs end with
- * the token `end`, or if it is NULL with </s>, [SEP] or <|endoftext|>. SPM_PADDING_STARTS: they
- * start with <pad> and end with </s>, as in T5. NULL with message[256]. */
-wf_tokenizer *pair_tokenizer_open(const char *path, const char *end, spm_ids ids, char *message);
-/* Make a tokenizer for masked language models from a tokenizer.json, with its ids. NULL with
- * message[256]. */
-wf_tokenizer *mask_tokenizer_open(const char *path, char *message);
-/* Make a tokenizer for spans from a tokenizer.json: it must have a token <pad>, which starts
- * outputs, and </s>, which ends them. NULL with message[256]. */
-wf_tokenizer *span_tokenizer_open(const char *path, char *message);
+/* Requirements of a model on the tokens in its tokenizer.json:
+ * JSON_RUNNING   texts end with the token `end`
+ * JSON_LINES     the file puts one token before each line and one after it, as [CLS] and [SEP]:
+ *                they become its start and its end
+ * JSON_VECTORS   the same, or no tokens around a line; then there is no start and no end
+ * JSON_MASKS     as JSON_LINES, and a mask
+ * JSON_SPANS     outputs start with <pad> and end with </s>, as in T5
+ * JSON_PAIRS     outputs end with the token `end`, or if it is NULL with </s>, [SEP] or
+ *                <|endoftext|>
+ * `end` is read for JSON_RUNNING and JSON_PAIRS alone. */
+typedef enum json_need {
+    JSON_RUNNING,
+    JSON_LINES,
+    JSON_VECTORS,
+    JSON_MASKS,
+    JSON_SPANS,
+    JSON_PAIRS
+} json_need;
+/* Make a tokenizer from a tokenizer.json, with its ids. NULL with message[256]. */
+wf_tokenizer *json_tokenizer_open(const char *path, json_need need, const char *end, char *message);
 /* Find the ids of <extra_id_0>, <extra_id_1>, ..., which stand for spans. Returns how many there
  * are, at most WF_MOST_SENTINELS. */
 enum { WF_MOST_SENTINELS = 100 };
