@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/memory.h"
 #include "core/base/utf8.h"
 #include "core/file/json.h"
 #include "terminal.h"
@@ -25,19 +26,11 @@ static void send(jsonl *out) {
 
 static bool make_room(jsonl *out, size_t n) {
     if (out->length >= LONG) send(out);
-    size_t capacity = out->capacity ? out->capacity : SMALLEST;
-    while (capacity - out->length < n) capacity *= 2;
-    if (capacity == out->capacity) return !out->failed;
-    char *grown = out->failed ? NULL : realloc(out->text, capacity);
-    if (grown) {
-        out->text = grown;
-        out->capacity = capacity;
-    }
-    if (!grown && !out->failed) {
-        out->failed = true;
-        errno = ENOMEM;
-    }
-    return grown;
+    size_t need = out->length + n < SMALLEST ? SMALLEST : out->length + n;
+    if (out->failed || wf_grow(&out->text, &out->capacity, need, 1)) return !out->failed;
+    out->failed = true;
+    errno = ENOMEM;
+    return false;
 }
 
 static void put(jsonl *out, const char *bytes, size_t n) {

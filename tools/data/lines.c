@@ -1,11 +1,14 @@
 /* tools/data/lines.c - reads lines from a stream, and the token ids in them. See lines.h. */
 #include "lines.h"
-#include "tools/cli/refused.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/memory.h"
+#include "tools/cli/refused.h"
+
+enum { SMALLEST = 4096 };              /* bytes of a buffer */
 #define BYTE_ORDER_MARK "\xEF\xBB\xBF" /* marks a file as UTF-8; not part of the text */
 
 bool lines_open(lines *l, const char *path) {
@@ -46,14 +49,8 @@ static bool make_room(lines *l) {
     if (l->begin > 0) memmove(l->buffer, l->buffer + l->begin, l->end - l->begin);
     l->end -= l->begin;
     l->begin = 0;
-    if (l->end + 1 < l->capacity) return true;
-    size_t capacity = l->capacity ? 2 * l->capacity : 4096;
-    char *grown = realloc(l->buffer, capacity);
-    if (grown) {
-        l->buffer = grown;
-        l->capacity = capacity;
-    }
-    return grown;
+    size_t need = l->end + 2;
+    return wf_grow(&l->buffer, &l->capacity, need < SMALLEST ? SMALLEST : need, 1);
 }
 
 static ssize_t read_more(lines *l) {

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/memory.h"
 #include "core/base/random.h"
 #include "core/base/utf8.h"
 #include "core/op.h"
@@ -257,15 +258,9 @@ uint64_t survey_hash(const pair_lines *p, uint64_t seed) {
 }
 
 static bool note_pair(survey *s, const pair_lines *p, char *message) {
-    if (s->pairs == s->capacity) {
-        int64_t capacity = s->capacity ? 2 * s->capacity : 1024;
-        uint64_t *hashes = realloc(s->hashes, (size_t)capacity * sizeof *hashes);
-        if (!hashes) return refused(message, "out of memory");
-        s->hashes = hashes;
-        s->capacity = capacity;
-    }
-    s->hashes[s->pairs] = survey_hash(p, s->seed);
-    s->pairs++;
+    if (!wf_grow(&s->hashes, &s->capacity, (size_t)s->pairs + 1, sizeof *s->hashes))
+        return refused(message, "out of memory");
+    s->hashes[s->pairs++] = survey_hash(p, s->seed);
     return true;
 }
 

@@ -84,7 +84,7 @@ typedef struct survey {
     survey_side side[2];
     uint64_t seed;
     uint64_t *hashes; /* [pairs] */
-    int64_t capacity;
+    size_t capacity;
 } survey;
 
 /* Read all pairs of p. False with message[256]. */

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "core/base/clock.h"
+#include "core/base/memory.h"
 #include "core/op.h"
 #include "models/choices.h"
 #include "models/model_internal.h"
@@ -98,7 +99,8 @@ typedef struct results {
     FILE *out;
     /* with --format npy: all vectors, because the file's header has their number */
     float *kept;
-    int64_t n, capacity;
+    int64_t n;
+    size_t room;
     collection lines; /* those of --search */
     int64_t *nearest;
     float *cosines;
@@ -137,10 +139,8 @@ static void put_label(results *r, const float *log_probs) {
 
 static void keep(results *r, int64_t n, const float *vectors) {
     const int64_t width = r->e->width;
-    if (r->n + n > r->capacity) {
-        r->capacity = 2 * (r->n + n);
-        r->kept = memory(realloc(r->kept, (size_t)(r->capacity * width) * sizeof *r->kept));
-    }
+    if (!wf_grow(&r->kept, &r->room, (size_t)(r->n + n), (size_t)width * sizeof *r->kept))
+        fail(&self, "out of memory");
     memcpy(r->kept + r->n * width, vectors, (size_t)(n * width) * sizeof *vectors);
     r->n += n;
 }

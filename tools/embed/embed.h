@@ -54,7 +54,8 @@ void embed_file(embedder *e, const char *path, const char *prompt, bool keep, ta
 
 /* Lines and their vectors of length 1. */
 typedef struct collection {
-    int64_t n, capacity, width;
+    int64_t n, width;
+    size_t room_vectors, room_text;
     float *vectors; /* [n,E] */
     char **text;    /* [n] */
     wf_graph *graph;

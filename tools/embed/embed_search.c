@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/memory.h"
 #include "core/op.h"
 #include "embed.h"
 #include "ops/ops.h"
@@ -20,19 +21,11 @@ static void to_unit(float *to, const float *from, int64_t n) {
     for (int64_t i = 0; i < n; i++) to[i] = (float)(from[i] / length);
 }
 
-static bool grow(collection *c, int64_t n) {
-    if (c->n + n <= c->capacity) return true;
-    int64_t more = 2 * (c->n + n);
-    float *vectors = realloc(c->vectors, (size_t)(more * c->width) * sizeof *vectors);
-    if (vectors) c->vectors = vectors;
-    char **text = realloc(c->text, (size_t)more * sizeof *text);
-    if (text) c->text = text;
-    if (vectors && text) c->capacity = more;
-    return vectors && text;
-}
-
 bool collection_add(collection *c, int64_t n, const float *vectors, char *const *text) {
-    if (!grow(c, n)) return false;
+    size_t need = (size_t)(c->n + n), row = (size_t)c->width * sizeof *c->vectors;
+    if (!wf_grow(&c->vectors, &c->room_vectors, need, row) ||
+        !wf_grow(&c->text, &c->room_text, need, sizeof *c->text))
+        return false;
     for (int64_t i = 0; i < n; i++) {
         to_unit(c->vectors + c->n * c->width, vectors + i * c->width, c->width);
         c->text[c->n] = strdup(text[i]);

@@ -104,6 +104,7 @@ typedef struct job {
     int64_t around;   /* special tokens around a source, which even an empty one has */
     char **reference; /* [n_reference] */
     int64_t n_reference;
+    size_t reference_room;
     metrics *metrics;
     int64_t out_of_range, tabbed, unfinished, sentences, tokens; /* tabbed: sources with a tab */
     int64_t read, unknown;   /* tokens of the sources, and how many of them the vocabulary lacks */

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "core/base/clock.h"
+#include "core/base/memory.h"
 #include "generate.h"
 #include "models/model_internal.h"
 #include "models/text_internal.h"
@@ -39,11 +40,8 @@ static void keep_reference(job *j, const lines *l, const char *line) {
     if (j->language.text && !wf_text_check(line, l->length, message))
         fail(j->program, "%s, line %lld: %s%s", path, (long long)l->number, message,
              lines_remedy(message));
-    char **list = j->reference;
-    /* the array doubles at every power of two */
-    if ((n & (n - 1)) == 0) list = realloc(list, (n ? 2 * n : 1) * sizeof *list);
-    if (list) j->reference = list;
-    if (!list || !(list[n] = strdup(line)))
+    if (!wf_grow(&j->reference, &j->reference_room, n + 1, sizeof *j->reference) ||
+        !(j->reference[n] = strdup(line)))
         fail(j->program, "out of memory for the lines of %s", path);
     j->n_reference++;
 }

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/memory.h"
 #include "core/file.h"
 #include "core/file/json.h"
 #include "core/file_internal.h"
@@ -16,18 +17,10 @@
 #include "tools/cli/refused.h"
 #include "tools/draw/svg.h"
 
-static bool grow(series *s) {
-    int64_t capacity = s->capacity ? 2 * s->capacity : 64;
-    double *x = realloc(s->x, (size_t)capacity * sizeof *x);
-    if (x) s->x = x;
-    double *y = realloc(s->y, (size_t)capacity * sizeof *y);
-    if (y) s->y = y;
-    if (x && y) s->capacity = capacity;
-    return x && y;
-}
-
 void series_add(series *s, double x, double y) {
-    if (s->n == s->capacity && !grow(s)) {
+    size_t need = (size_t)s->n + 1;
+    if (!wf_grow(&s->x, &s->room_x, need, sizeof x) ||
+        !wf_grow(&s->y, &s->room_y, need, sizeof y)) {
         s->incomplete = true;
         return;
     }

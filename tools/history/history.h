@@ -6,11 +6,13 @@
 #define WEFT_TOOLS_HISTORY_HISTORY_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 typedef struct series {
     double *x, *y;
-    int64_t n, capacity;
+    int64_t n;
+    size_t room_x, room_y;
     bool incomplete;
 } series;
 

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/memory.h"
 #include "core/base/utf8.h"
 
 void codes_free(codes *c) {
@@ -16,18 +17,8 @@ void codes_free(codes *c) {
 }
 
 static void add(codes *c, int32_t code) {
-    if (c->failed) return;
-    if (c->n == c->capacity) {
-        int64_t capacity = c->capacity ? 2 * c->capacity : 256;
-        int32_t *grown = realloc(c->at, (size_t)capacity * sizeof *grown);
-        if (!grown) {
-            c->failed = true;
-            return;
-        }
-        c->at = grown;
-        c->capacity = capacity;
-    }
-    c->at[c->n++] = code;
+    c->failed |= !wf_grow(&c->at, &c->capacity, (size_t)c->n + 1, sizeof *c->at);
+    if (!c->failed) c->at[c->n++] = code;
 }
 
 static void clear(codes *c, const codes *from) {

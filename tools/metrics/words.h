@@ -14,7 +14,8 @@
 
 typedef struct codes {
     int32_t *at; /* [n] */
-    int64_t n, capacity;
+    int64_t n;
+    size_t capacity;
     bool failed;
 } codes;
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/memory.h"
 #include "core/op.h"
 #include "models/model_internal.h"
 #include "tools/cli/refused.h"
@@ -39,14 +40,8 @@ static int64_t place_of(const class_names *c, const char *name, size_t bytes, bo
 }
 
 static bool insert(class_names *c, int64_t at, const char *name, size_t bytes, char *message) {
-    if (c->n == c->capacity) {
-        int64_t capacity = 2 * c->capacity + 16;
-        class_name *grown = realloc(c->sorted, (size_t)capacity * sizeof *grown);
-        if (!grown) return refused(message, "out of memory");
-        c->sorted = grown;
-        c->capacity = capacity;
-    }
-    char *copy = strndup(name, bytes);
+    bool room = wf_grow(&c->sorted, &c->capacity, (size_t)c->n + 1, sizeof *c->sorted);
+    char *copy = room ? strndup(name, bytes) : NULL;
     if (!copy) return refused(message, "out of memory");
     memmove(c->sorted + at + 1, c->sorted + at, (size_t)(c->n - at) * sizeof *c->sorted);
     c->sorted[at] = (class_name){ copy, c->n };

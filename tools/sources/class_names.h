@@ -15,7 +15,8 @@ typedef struct class_name {
 
 typedef struct class_names {
     class_name *sorted; /* [n], in the order of class_names_learn */
-    int64_t n, capacity;
+    int64_t n;
+    size_t capacity;
     char *text; /* all names, a line each; NULL: there are no classes */
 } class_names;
 

@@ -24,6 +24,7 @@ typedef struct holdout {
     int64_t n;        /* number of pairs */
     char **reference; /* [n]: the target's line */
     char **source;    /* [n] */
+    size_t room[2];   /* elements that `source` and `reference` have room for */
 } holdout;
 
 enum { LEARNED, HELD }; /* indices of streams of running text: to learn from; held out */

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/memory.h"
 #include "core/base/random.h"
 #include "models/choices.h"
 #include "spm_file.h"
@@ -262,15 +263,13 @@ static bool new_corpus(dataset *m, corpus *c, const dataset_options *o, bool ali
 
 static bool keep_line(holdout *h, const char *const text[2], const size_t bytes[2]) {
     size_t n = (size_t)h->n;
-    char **source = realloc(h->source, (n + 1) * sizeof *source);
-    if (source) h->source = source;
-    char **reference = realloc(h->reference, (n + 1) * sizeof *reference);
-    if (reference) h->reference = reference;
-    if (!source || !reference) return false;
-    source[n] = strndup(text[0], bytes[0]);
-    reference[n] = strndup(text[1], bytes[1]);
+    if (!wf_grow(&h->source, &h->room[0], n + 1, sizeof *h->source) ||
+        !wf_grow(&h->reference, &h->room[1], n + 1, sizeof *h->reference))
+        return false;
+    h->source[n] = strndup(text[0], bytes[0]);
+    h->reference[n] = strndup(text[1], bytes[1]);
     h->n++;
-    return source[n] && reference[n];
+    return h->source[n] && h->reference[n];
 }
 
 /* Keeps the pairs that are not too long, with their lines. */
