@@ -97,11 +97,8 @@ static const char *const nasty[] = { "</script><script>alert(1)</script>",
 
 static void nasty_fields(jsonl *data) {
     json_open(data, "strings", '[');
-    for (int i = 0; i < COUNT_OF(nasty); i++) {
-        json_item(data);
-        json_string(data, nasty[i]);
-    }
-    json_item(data);
+    for (int i = 0; i < COUNT_OF(nasty); i++) json_text(data, NULL, nasty[i]);
+    json_key(data, NULL);
     json_bytes(data, "a\xFF", 2);
     json_close(data, ']');
 }
@@ -142,26 +139,27 @@ static void nested_fields(jsonl *data) {
     json_close(data, '}');
     json_open(data, NULL, '[');
     json_close(data, ']');
-    json_item(data);
-    json_number(data, 0.5);
+    json_real(data, NULL, 0.5);
+    json_text(data, NULL, NULL);
+    json_digits(data, NULL, 1.0 / 3, 3);
+    json_digits(data, NULL, INFINITY, 3);
+    json_sizes(data, NULL, (int64_t[]){ 4, INT64_C(5000000000) }, 2);
+    json_ints(data, NULL, NULL, 0);
     json_close(data, ']');
     json_int(data, "last", 2);
 }
 
 TEST(objects_and_arrays_nest) {
     char *text = page_text("t", nested_fields);
-    ck_assert_str_eq(
-        data_of(text),
-        "{\"title\":\"t\",\"empty\":{},\"list\":[{\"a\":1,\"b\":null},[],0.5],\"last\":2}\n");
+    ck_assert_str_eq(data_of(text),
+                     "{\"title\":\"t\",\"empty\":{},\"list\":[{\"a\":1,\"b\":null},[],0.5,"
+                     "null,0.333,null,[4,5000000000],[]],\"last\":2}\n");
     free(text);
 }
 
 static void long_field(jsonl *data) {
     json_open(data, "values", '[');
-    for (int i = 0; i < 30000; i++) {
-        json_item(data);
-        json_raw(data, "%d", i);
-    }
+    for (int i = 0; i < 30000; i++) json_int(data, NULL, i);
     json_close(data, ']');
 }
 

@@ -56,11 +56,6 @@ void json_free(jsonl *out) {
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
-void json_number(jsonl *out, double value) {
-    char text[OPTION_TEXT_SIZE];
-    json_raw(out, "%s", shortest(value, text));
-}
-
 static void escape(jsonl *out, int32_t c) {
     char text[WF_JSON_ESCAPE];
     if (c < 0)
@@ -103,23 +98,17 @@ void json_string(jsonl *out, const char *value) {
     json_bytes(out, value, strlen(value));
 }
 
-void json_item(jsonl *out) {
+void json_key(jsonl *out, const char *key) {
     if (!out) return;
     if (!out->fresh) put(out, ",", 1);
     out->fresh = false;
-}
-
-void json_key(jsonl *out, const char *key) {
-    json_item(out);
+    if (!key) return;
     json_string(out, key);
     put(out, ":", 1);
 }
 
 void json_open(jsonl *out, const char *key, char bracket) {
-    if (key)
-        json_key(out, key);
-    else
-        json_item(out);
+    json_key(out, key);
     put(out, &bracket, 1);
     if (out) out->fresh = true;
 }
@@ -146,8 +135,17 @@ void json_int(jsonl *out, const char *key, int64_t value) {
 }
 
 void json_real(jsonl *out, const char *key, double value) {
+    char text[OPTION_TEXT_SIZE];
     json_key(out, key);
-    json_number(out, value);
+    json_raw(out, "%s", shortest(value, text));
+}
+
+void json_digits(jsonl *out, const char *key, double value, int digits) {
+    json_key(out, key);
+    if (isfinite(value))
+        json_raw(out, "%.*g", digits, value);
+    else
+        json_raw(out, "null");
 }
 
 void json_bool(jsonl *out, const char *key, bool value) {
@@ -157,23 +155,27 @@ void json_bool(jsonl *out, const char *key, bool value) {
 
 void json_text(jsonl *out, const char *key, const char *value) {
     json_key(out, key);
-    json_string(out, value);
+    if (value)
+        json_string(out, value);
+    else
+        json_raw(out, "null");
 }
 
 void json_ints(jsonl *out, const char *key, const int32_t *values, int64_t n) {
-    json_key(out, key);
-    for (int64_t i = 0; i < n; i++) json_raw(out, "%c%d", i ? ',' : '[', (int)values[i]);
-    json_raw(out, n ? "]" : "[]");
+    json_open(out, key, '[');
+    for (int64_t i = 0; i < n; i++) json_int(out, NULL, values[i]);
+    json_close(out, ']');
+}
+
+void json_sizes(jsonl *out, const char *key, const int64_t *values, int n) {
+    json_open(out, key, '[');
+    for (int i = 0; i < n; i++) json_int(out, NULL, values[i]);
+    json_close(out, ']');
 }
 
 /* 9 digits distinguish every f32. */
 void json_reals(jsonl *out, const char *key, const double *values, int64_t n) {
-    json_key(out, key);
-    for (int64_t i = 0; i < n; i++) {
-        if (isfinite(values[i]))
-            json_raw(out, "%c%.9g", i ? ',' : '[', values[i]);
-        else
-            json_raw(out, "%cnull", i ? ',' : '[');
-    }
-    json_raw(out, n ? "]" : "[]");
+    json_open(out, key, '[');
+    for (int64_t i = 0; i < n; i++) json_digits(out, NULL, values[i], 9);
+    json_close(out, ']');
 }

@@ -25,21 +25,22 @@ typedef struct jsonl {
 } jsonl;
 
 void json_begin(jsonl *out, const char *event);
+/* In all functions with a key, NULL stands for none: the value is an element of an array. */
 void json_key(jsonl *out, const char *key); /* the caller writes the value next */
-/* Open a nested object (bracket '{') or array ('['). key NULL: it is an element of an array. */
+/* Open a nested object (bracket '{') or array ('['). */
 void json_open(jsonl *out, const char *key, char bracket);
 void json_close(jsonl *out, char bracket); /* bracket: '}' or ']' */
-void json_item(jsonl *out);                /* in an array: the caller writes the value next */
 void json_int(jsonl *out, const char *key, int64_t value);
 void json_real(jsonl *out, const char *key, double value);
+void json_digits(jsonl *out, const char *key, double value, int digits); /* to so many digits */
 void json_bool(jsonl *out, const char *key, bool value);
-void json_text(jsonl *out, const char *key, const char *value);
+void json_text(jsonl *out, const char *key, const char *value); /* NULL: null */
 void json_ints(jsonl *out, const char *key, const int32_t *values, int64_t n);
+void json_sizes(jsonl *out, const char *key, const int64_t *values, int n);
 void json_reals(jsonl *out, const char *key, const double *values, int64_t n); /* to 9 digits */
 void json_end(jsonl *out);
 void json_free(jsonl *out);
 
-void json_number(jsonl *out, double value);
 /* A string in quotes. Invalid UTF-8 becomes U+FFFD, and control characters are escaped. */
 void json_string(jsonl *out, const char *value);
 /* a string of `bytes` bytes, which may contain zeros */

@@ -31,11 +31,10 @@ typedef struct writer {
 static void write_operands(writer *w, const wf_tensor *t) {
     json_open(w->out, "in", '[');
     for (int i = 0; i < t->n_in; i++) {
-        json_item(w->out);
         if (t->in[i])
-            json_raw(w->out, "%d", t->in[i]->id);
+            json_int(w->out, NULL, t->in[i]->id);
         else
-            json_raw(w->out, "null");
+            json_text(w->out, NULL, NULL);
     }
     json_close(w->out, ']');
 }
@@ -96,10 +95,7 @@ static void write_op(writer *w, wf_tensor *y) {
     w->out->failed |= gradient_rule(y, rule) == NULL;
     json_text(w->out, "gradient", rule);
     json_open(w->out, "operands", '[');
-    for (int i = 0; i < y->n_in; i++) {
-        json_item(w->out);
-        json_string(w->out, operand_name(y->op, i, name));
-    }
+    for (int i = 0; i < y->n_in; i++) json_text(w->out, NULL, operand_name(y->op, i, name));
     json_close(w->out, ']');
     json_close(w->out, '}');
 }

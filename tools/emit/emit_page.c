@@ -24,17 +24,13 @@
 extern const char *const plain_page_text[];
 
 static void write_pieces(jsonl *data, const emitted *e, int side) {
-    json_item(data);
     if (!e->pieces[side]) {
-        json_raw(data, "null");
+        json_text(data, NULL, NULL);
         return;
     }
-    json_raw(data, "[");
-    for (int64_t i = 0; i < e->n_pieces[side]; i++) {
-        if (i) json_raw(data, ",");
-        json_string(data, e->pieces[side][i]);
-    }
-    json_raw(data, "]");
+    json_open(data, NULL, '[');
+    for (int64_t i = 0; i < e->n_pieces[side]; i++) json_text(data, NULL, e->pieces[side][i]);
+    json_close(data, ']');
 }
 
 static void write_maps(jsonl *data, const emitted *e) {
@@ -44,7 +40,7 @@ static void write_maps(jsonl *data, const emitted *e) {
     json_open(data, "maps", '[');
     for (int i = 0; i < e->n_maps; i++) {
         const wf_attention_map *map = &e->maps[i];
-        json_item(data);
+        json_key(data, NULL);
         json_raw(data, "[\"%s\",%d,%d,%d,%d]", map->name, (int)map->layers, e->heads[i],
                  !map->source_queries, !map->source_keys);
     }

@@ -111,9 +111,7 @@ static void send_tensor(const wf_entry *e, const statistics *s) {
     json_begin(&line, "tensor");
     json_text(&line, "name", e->name);
     json_text(&line, "dtype", e->dtype);
-    json_key(&line, "shape");
-    for (int i = 0; i < e->ndim; i++) json_raw(&line, "%c%" PRId64, i ? ',' : '[', e->shape[i]);
-    json_raw(&line, e->ndim ? "]" : "[]");
+    json_sizes(&line, "shape", e->shape, e->ndim);
     json_int(&line, "count", s->count);
     bool values = s->known && s->count > s->not_finite;
     json_real(&line, "mean", values ? s->mean : NAN);

@@ -110,18 +110,14 @@ static void links_json(const alignment *l, align_rule rule, jsonl *out) {
     for (int64_t s = 0; s < l->src; s++)
         for (int64_t t = 0; t < l->tgt; t++) {
             if (!linked(l, rule, s, t)) continue;
-            json_item(out);
-            json_raw(out, "[%lld,%lld]", (long long)s, (long long)t);
+            json_sizes(out, NULL, (int64_t[]){ s, t }, 2);
         }
 }
 
 static void weights_json(const alignment *l, jsonl *out) {
     for (int64_t t = 0; t < l->tgt; t++) {
         json_open(out, NULL, '[');
-        for (int64_t s = 0; s < l->src; s++) {
-            json_item(out);
-            json_raw(out, "%.6g", (double)l->weights[t * l->src + s]);
-        }
+        for (int64_t s = 0; s < l->src; s++) json_digits(out, NULL, l->weights[t * l->src + s], 6);
         json_close(out, ']');
     }
 }

@@ -65,32 +65,40 @@ float *attention_weights(attention *a, const wf_tensor *weights, int64_t shape[W
 }
 
 static void matrix_json(jsonl *out, const float *w, int64_t rows, int64_t columns) {
-    for (int64_t i = 0; i < rows; i++)
-        for (int64_t j = 0; j < columns; j++) {
-            const char *row = i ? "],[" : "[[";
-            json_raw(out, "%s%.6g", j ? "," : row, (double)w[i * columns + j]);
-        }
-    json_raw(out, "]]");
+    json_open(out, NULL, '[');
+    for (int64_t i = 0; i < rows; i++) {
+        json_open(out, NULL, '[');
+        for (int64_t j = 0; j < columns; j++) json_digits(out, NULL, w[i * columns + j], 6);
+        json_close(out, ']');
+    }
+    json_close(out, ']');
 }
 
 /* Writes ,"<name>":[[head, head, ...], layer, ...]. Every head has rows for queries and columns for
  * keys. */
 static bool map_json(attention *a, const wf_attention_map *map, jsonl *out) {
-    json_key(out, map->name);
-    json_raw(out, "[");
+    json_open(out, map->name, '[');
     for (int64_t layer = 0; layer < map->layers; layer++) {
         int64_t shape[WF_MAX_DIMS];
         float *w = attention_weights(a, map->weights[layer], shape);
         if (!w) return false;
-        for (int64_t h = 0; h < shape[1]; h++) {
-            const char *begin = layer ? ",[" : "[";
-            json_raw(out, "%s", h ? "," : begin);
+        json_open(out, NULL, '[');
+        for (int64_t h = 0; h < shape[1]; h++)
             matrix_json(out, w + h * shape[2] * shape[3], shape[2], shape[3]);
-        }
-        json_raw(out, "]");
+        json_close(out, ']');
         free(w);
     }
-    json_raw(out, "]");
+    json_close(out, ']');
+    return true;
+}
+
+bool labels_json(const language *l, int side, const int32_t *ids, int64_t n, jsonl *out) {
+    char text[LABEL_TEXT];
+    for (int64_t i = 0; i < n; i++) {
+        const char *label = language_label(l, side, ids[i], text);
+        if (!label) return false;
+        json_text(out, NULL, label);
+    }
     return true;
 }
 
@@ -98,19 +106,14 @@ static bool map_json(attention *a, const wf_attention_map *map, jsonl *out) {
  * memory. */
 static bool ids_json(const attention *a, const char *name, int side, const int32_t *ids, int64_t n,
                      jsonl *out) {
-    char key[40], text[LABEL_TEXT];
+    char key[40];
     json_ints(out, name, ids, n);
     if (!a->language->text) return true;
     snprintf(key, sizeof key, "%s_tokens", name);
-    json_key(out, key);
-    for (int64_t i = 0; i < n; i++) {
-        const char *label = language_label(a->language, side, ids[i], text);
-        if (!label) return false;
-        json_raw(out, i ? "," : "[");
-        json_string(out, label);
-    }
-    json_raw(out, "]");
-    return true;
+    json_open(out, key, '[');
+    bool ok = labels_json(a->language, side, ids, n, out);
+    json_close(out, ']');
+    return ok;
 }
 
 bool attention_json(attention *a, jsonl *out) {

@@ -38,6 +38,9 @@ bool attention_json(attention *a, jsonl *out); /* writes all weights as one obje
 bool attention_svg(attention *a, FILE *out);   /* draws every head of the last layer */
 bool attention_text(attention *a, FILE *out);  /* draws the mean of the heads of the last layer */
 
+/* Write the labels of ids (language.h) as elements of an array. False: out of memory. */
+bool labels_json(const language *l, int side, const int32_t *ids, int64_t n, jsonl *out);
+
 /* The weights [1, H, rows, columns] of one layer; the caller frees them. NULL: out of memory, or
  * the plan does not have them. */
 float *attention_weights(attention *a, const wf_tensor *weights, int64_t shape[WF_MAX_DIMS]);

@@ -70,24 +70,15 @@ void close_explanation(job *j) {
 
 /* ---- texts and pieces ------------------------------------------------------------------------ */
 
-static bool piece_json(const job *j, int side, int32_t id, jsonl *out) {
-    char text[LABEL_TEXT];
-    const char *label = language_label(&j->language, side, id, text);
-    json_item(out);
-    json_string(out, label ? label : "");
-    return label != NULL;
-}
-
 /* Writes the tokens of a side: "<name>_ids" and "<name>_pieces". */
 static bool pieces_json(const job *j, const char *name, int side, const int32_t *ids, int64_t n,
                         jsonl *out) {
     char key[40];
-    bool ok = true;
     snprintf(key, sizeof key, "%s_ids", name);
     json_ints(out, key, ids, n);
     snprintf(key, sizeof key, "%s_pieces", name);
     json_open(out, key, '[');
-    for (int64_t i = 0; ok && i < n; i++) ok = piece_json(j, side, ids[i], out);
+    bool ok = labels_json(&j->language, side, ids, n, out);
     json_close(out, ']');
     return ok;
 }
@@ -95,16 +86,16 @@ static bool pieces_json(const job *j, const char *name, int side, const int32_t 
 /* Writes the tokens that the decoder read, which label the attention rows of the output. */
 static bool fed_json(const job *j, jsonl *out) {
     const attention *a = &j->explanation->attention;
-    bool ok = true;
+    const language *l = &j->language;
     json_open(out, "fed_pieces", '[');
     int64_t before = wf_model_begin(j->model, a->n);
     /* the source's first token takes the place of the start */
     bool begun = j->model->start_if_empty && a->n > 0;
     bool start_is_there = j->model->start_first && before && !begun;
-    if (start_is_there) ok = piece_json(j, SIDE_TGT, a->tgt[0], out);
-    for (int64_t i = 0; ok && i < before + begun; i++) ok = piece_json(j, SIDE_SRC, a->src[i], out);
-    for (int64_t i = start_is_there || begun; ok && i < a->t; i++)
-        ok = piece_json(j, SIDE_TGT, a->tgt[i], out);
+    int64_t shown = start_is_there || begun; /* of a->tgt, before its other tokens */
+    bool ok = labels_json(l, SIDE_TGT, a->tgt, start_is_there, out) &&
+              labels_json(l, SIDE_SRC, a->src, before + begun, out) &&
+              labels_json(l, SIDE_TGT, a->tgt + shown, a->t - shown, out);
     json_close(out, ']');
     json_int(out, "fed_before", before);
     return ok;
@@ -190,7 +181,7 @@ static bool layer_json(attention *a, const wf_tensor *weights, const part *p, js
     for (int64_t h = 0; bytes && h < p->heads; h++)
         end = pack(w + (h * rows + p->first_row) * columns, n, end);
     if (bytes) {
-        json_item(out);
+        json_key(out, NULL);
         json_base64(out, bytes, (size_t)(end - bytes));
     }
     bool ok = bytes != NULL;

@@ -1,6 +1,5 @@
 /* tools/generate/explain_stack.c - writes the nodes of the model, with a sample of each one's
  * values. See explain.h. */
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -59,16 +58,12 @@ static bool is_view(const wf_tensor *t) {
 }
 
 static void number_json(const wf_tensor *t, const void *values, int64_t i, jsonl *out) {
-    json_item(out);
-    if (t->dtype == WF_I32) {
-        json_raw(out, "%d", (int)((const int32_t *)values)[i]);
-        return;
-    }
-    double x = t->dtype == WF_F64 ? ((const double *)values)[i] : ((const float *)values)[i];
-    if (isfinite(x))
-        json_raw(out, "%.4g", x);
+    if (t->dtype == WF_I32)
+        json_int(out, NULL, ((const int32_t *)values)[i]);
     else
-        json_raw(out, "null");
+        json_digits(out, NULL,
+                    t->dtype == WF_F64 ? ((const double *)values)[i] : ((const float *)values)[i],
+                    4);
 }
 
 /* Writes the first columns of the first rows, which lie along the last axis. */
@@ -89,13 +84,8 @@ static bool values_json(const wf_tensor *t, wf_plan *p, int64_t cells, jsonl *ou
     int64_t shape[WF_MAX_DIMS], rows = 1;
     int ndim = wf_bound_shape(p, t, shape);
     if (ndim < 0) return false;
-    json_open(out, "shape", '[');
-    for (int i = 0; i < ndim; i++) {
-        json_item(out);
-        json_raw(out, "%lld", (long long)shape[i]);
-        if (i + 1 < ndim) rows *= shape[i];
-    }
-    json_close(out, ']');
+    json_sizes(out, "shape", shape, ndim);
+    for (int i = 0; i + 1 < ndim; i++) rows *= shape[i];
     if (is_view(t)) return true;
     size_t bytes = wf_bound_bytes(p, t);
     void *values = malloc(bytes ? bytes : 1);
@@ -123,15 +113,14 @@ static int index_of(const stack *s, const wf_tensor *t) {
 static void operand_json(const stack *s, const wf_tensor *t, jsonl *out) {
     char shape[64], text[400];
     int at = index_of(s, t);
-    json_item(out);
     if (at >= 0) {
-        json_raw(out, "%d", at);
+        json_int(out, NULL, at);
         return;
     }
     const char *name = t->kind == WF_CONSTANT ? "constant" : t->name;
     snprintf(text, sizeof text, "%.300s %s", name ? name : "",
              wf_shape_text(t->graph, t->ndim, t->shape, shape, sizeof shape));
-    json_string(out, text);
+    json_text(out, NULL, text);
 }
 
 static void operands_json(const stack *s, const wf_tensor *t, jsonl *out) {

@@ -219,31 +219,18 @@ static size_t choose_rows(tree *t) {
     return n;
 }
 
-static void put_real(jsonl *out, double value) {
-    json_item(out);
-    if (isfinite(value))
-        json_raw(out, "%.9g", value);
-    else
-        json_raw(out, "null");
-}
-
-static void put_int(jsonl *out, int64_t value) {
-    json_item(out);
-    json_raw(out, "%lld", (long long)value);
-}
-
 /* Writes [parent, token, log_prob, total, fate, score, cut, row, output]. */
 static void node_json(const tree *t, const tree_node *node, jsonl *out) {
     json_open(out, NULL, '[');
-    put_int(out, node->parent < 0 ? -1 : t->nodes[node->parent].shown);
-    put_int(out, node->token);
-    put_real(out, node->log_prob);
-    put_real(out, node->total);
-    put_int(out, node->fate);
-    put_real(out, node->score);
-    put_int(out, node->cut);
-    put_int(out, node->row);
-    put_int(out, node->output);
+    json_int(out, NULL, node->parent < 0 ? -1 : t->nodes[node->parent].shown);
+    json_int(out, NULL, node->token);
+    json_digits(out, NULL, node->log_prob, 9);
+    json_digits(out, NULL, node->total, 9);
+    json_int(out, NULL, node->fate);
+    json_digits(out, NULL, node->score, 9);
+    json_int(out, NULL, node->cut);
+    json_int(out, NULL, node->row);
+    json_int(out, NULL, node->output);
     json_close(out, ']');
 }
 
@@ -287,7 +274,7 @@ static void mark_tokens(const tree *t, bool *used) {
             used[t->rows[i].tokens[k]] = true;
 }
 
-static bool labels_json(const tree *t, const language *l, jsonl *out) {
+static bool tree_labels_json(const tree *t, const language *l, jsonl *out) {
     bool *used = calloc((size_t)t->vocab, sizeof *used), ok = used;
     if (used) mark_tokens(t, used);
     json_open(out, "labels", '{');
@@ -318,5 +305,5 @@ bool tree_json(tree *t, const wf_decode_options *o, const language *l, jsonl *ou
         if (t->rows[i].node >= 0) row_json(t, &t->rows[i], out);
     json_close(out, ']');
     json_close(out, '}');
-    return labels_json(t, l, out);
+    return tree_labels_json(t, l, out);
 }

@@ -33,20 +33,18 @@ static void json_tokens(job *j, const int32_t *ids, int64_t n) {
         json_ints(&j->line, "tokens", ids, n);
         return;
     }
-    json_key(&j->line, "tokens");
-    json_raw(&j->line, "[");
-    for (int64_t i = 0; i < n; i++) {
-        if (i) json_raw(&j->line, ",");
-        json_string(&j->line, language_piece(&j->language, SIDE_TGT, ids[i], buffer));
-    }
-    json_raw(&j->line, "]");
+    json_open(&j->line, "tokens", '[');
+    for (int64_t i = 0; i < n; i++)
+        json_text(&j->line, NULL, language_piece(&j->language, SIDE_TGT, ids[i], buffer));
+    json_close(&j->line, ']');
 }
 
 static void json_hypothesis(job *j, const sentence *s, const wf_hypothesis *h) {
     size_t bytes;
     char *text = output_text(j, h, &bytes);
     jsonl *line = &j->line;
-    json_raw(line, "{\"text\":");
+    json_open(line, NULL, '{');
+    json_key(line, "text");
     json_bytes(line, text, bytes);
     json_tokens(j, h->tokens, h->length);
     json_reals(line, "log_probs", h->log_probs, h->length + 1);
@@ -54,7 +52,7 @@ static void json_hypothesis(job *j, const sentence *s, const wf_hypothesis *h) {
     json_real(line, "score", h->score);
     json_bool(line, "cut", h->cut);
     align_output(j, s, h);
-    json_raw(line, "}");
+    json_close(line, '}');
     free(text);
 }
 
@@ -65,13 +63,9 @@ static void json_answer(job *j, const sentence *s) {
     if (s->part) json_int(line, "part", s->part);
     if (s->skipped) json_bool(line, "skipped", true);
     json_text(line, "source", s->source);
-    json_key(line, "outputs");
-    json_raw(line, "[");
-    for (int i = 0; i < s->decoded.n; i++) {
-        if (i) json_raw(line, ",");
-        json_hypothesis(j, s, &s->decoded.best[i]);
-    }
-    json_raw(line, "]");
+    json_open(line, "outputs", '[');
+    for (int i = 0; i < s->decoded.n; i++) json_hypothesis(j, s, &s->decoded.best[i]);
+    json_close(line, ']');
     json_end(line);
 }
 

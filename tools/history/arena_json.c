@@ -49,14 +49,13 @@ static int part_of(const wf_step *s) {
 
 static void put_block(jsonl *out, const wf_step *s, int first, int last) {
     json_open(out, NULL, '[');
-    json_item(out);
-    json_raw(out, "%zu,%zu,%d,%d", s->offset, s->size, first, last);
-    json_item(out);
-    json_string(out, s->op ? s->op->name : "copy");
-    json_item(out);
-    json_raw(out, "%d", part_of(s));
-    json_item(out);
-    json_string(out, s->node && s->node->name ? s->node->name : "");
+    json_int(out, NULL, (int64_t)s->offset);
+    json_int(out, NULL, (int64_t)s->size);
+    json_int(out, NULL, first);
+    json_int(out, NULL, last);
+    json_text(out, NULL, s->op ? s->op->name : "copy");
+    json_int(out, NULL, part_of(s));
+    json_text(out, NULL, s->node && s->node->name ? s->node->name : "");
     json_close(out, ']');
 }
 

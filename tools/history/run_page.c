@@ -16,13 +16,7 @@ enum { MOST_POINTS = 2000 }; /* most points of a curve in the page */
 
 static void put_texts(jsonl *out, const char *key, char *const *texts, int64_t n) {
     json_open(out, key, '[');
-    for (int64_t i = 0; i < n; i++) {
-        json_item(out);
-        if (texts[i])
-            json_string(out, texts[i]);
-        else
-            json_raw(out, "null");
-    }
+    for (int64_t i = 0; i < n; i++) json_text(out, NULL, texts[i]);
     json_close(out, ']');
 }
 
@@ -30,10 +24,7 @@ static void put_texts(jsonl *out, const char *key, char *const *texts, int64_t n
 static void put_values(jsonl *out, const char *key, const double *values, int64_t n,
                        int64_t every) {
     json_open(out, key, '[');
-    for (int64_t i = (n - 1) % every; i < n; i += every) {
-        json_item(out);
-        json_raw(out, "%.7g", values[i]);
-    }
+    for (int64_t i = (n - 1) % every; i < n; i += every) json_digits(out, NULL, values[i], 7);
     json_close(out, ']');
 }
 
@@ -108,10 +99,8 @@ static void put_run(jsonl *out, const run_page *p) {
     json_open(out, "facts", '[');
     for (int i = 0; i < p->n_facts; i++) {
         json_open(out, NULL, '[');
-        json_item(out);
-        json_string(out, p->facts[i].name);
-        json_item(out);
-        json_string(out, p->facts[i].text);
+        json_text(out, NULL, p->facts[i].name);
+        json_text(out, NULL, p->facts[i].text);
         json_close(out, ']');
     }
     json_close(out, ']');

@@ -261,16 +261,11 @@ static void send_tokens(job *j) {
     for (int64_t i = 0; i < j->n; i++) j->ids[i] = j->tokens[i].type;
     json_ints(&out, "type_ids", j->ids, j->n);
     json_open(&out, "tokens", '[');
-    for (int64_t i = 0; i < j->n; i++) {
-        json_item(&out);
-        json_string(&out, piece(j, i));
-    }
+    for (int64_t i = 0; i < j->n; i++) json_text(&out, NULL, piece(j, i));
     json_close(&out, ']');
     json_open(&out, "offsets", '[');
-    for (int64_t i = 0; i < j->n; i++) {
-        json_item(&out);
-        json_raw(&out, "[%" PRId64 ",%" PRId64 "]", j->tokens[i].begin, j->tokens[i].end);
-    }
+    for (int64_t i = 0; i < j->n; i++)
+        json_sizes(&out, NULL, (int64_t[]){ j->tokens[i].begin, j->tokens[i].end }, 2);
     json_close(&out, ']');
     json_end(&out);
 }
