@@ -7,7 +7,6 @@
 #include "tests/suites.h"
 #include "tests/support/commands.h"
 #include "tools/cli/options/help.h"
-#include "tools/cli/options/manual.h"
 
 TESTS(manual)
 

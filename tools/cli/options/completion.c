@@ -1,10 +1,9 @@
 /* tools/cli/options/completion.c - command-line completions for bash, zsh and fish, made from the
- * table of options. See manual.h. */
+ * table of options. See help.h. */
 #include <stdbool.h>
 #include <string.h>
 
 #include "help.h"
-#include "manual.h"
 
 /* ---- what follows an option ------------------------------------------------------------------ */
 

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "core/graph.h"
-#include "manual.h"
 
 enum { INDENT = 28, WIDTH = 96 };
 

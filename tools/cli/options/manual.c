@@ -1,12 +1,11 @@
 /* tools/cli/options/manual.c - writes a program's manual page in mdoc(7), from its table of
- * options. See manual.h. */
-#include "manual.h"
+ * options. See help.h. */
+#include "help.h"
 
 #include <stdbool.h>
 #include <string.h>
 
 #include "core/graph.h"
-#include "help.h"
 
 /* The date at the foot of the page: that of the last change that readers notice. */
 #define PAGE_DATE "November 28, 2026"

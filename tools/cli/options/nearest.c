@@ -94,29 +94,12 @@ bool option_same_name(const char *a, const char *b, size_t n) {
     return true;
 }
 
-/* Finds a name in `words`, "a|b|c". NULL: it is not there. */
-static const char *find_word(const char *words, const char *name, size_t length) {
-    for (const char *word = words;; word++) {
-        size_t n = strcspn(word, "|");
-        if (n == length && option_same_name(word, name, n)) return word;
-        word += n;
-        if (*word == '\0') return NULL;
-    }
-}
-
-static const option *find_row(const program *p, const char *name, size_t length) {
-    for (const option *o = p->options; o < p->options + p->n; o++)
-        if (o->help && strlen(o->name) == length && option_same_name(o->name, name, length))
-            return o;
-    return NULL;
-}
-
 /* Finds the first of the names in a synonym's `here`, "max-len|length", that is an option of this
  * program. NULL: none is. */
 static const option *first_row(const program *p, const char *here) {
     for (const char *word = here; word; word++) {
         size_t n = strcspn(word, "|");
-        const option *o = find_row(p, word, n);
+        const option *o = option_named(p, word, n);
         if (o) return o;
         word += n;
         if (*word == '\0') return NULL;
@@ -128,7 +111,7 @@ static bool hint_synonym(const program *p, const char *name, size_t length, char
                          size_t size) {
     for (size_t i = 0; i < sizeof synonyms / sizeof *synonyms; i++) {
         const synonym *s = &synonyms[i];
-        if (!find_word(s->names, name, length)) continue;
+        if (option_place(s->names, name, length) < 0) continue;
         const option *o = first_row(p, s->here);
         if (o)
             snprintf(hint, size, "; here it is --%s", o->name);

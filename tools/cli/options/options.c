@@ -18,7 +18,6 @@
 #include "config.h"
 #include "core/file.h"
 #include "help.h"
-#include "manual.h"
 #include "nearest.h"
 #include "ops/ops.h"
 #include "tools/cli/refused.h"
@@ -40,36 +39,30 @@ static void complain(const program *p, const char *format, va_list arguments) {
     fputc('\n', stderr);
 }
 
-/* True if a callback of tell_failures took the sentence. */
-static bool tell(int code, const char *format, va_list arguments) {
+/* Tells the callback of tell_failures the sentence, or prints it if there is none. */
+static void tell(const program *p, int code, const char *format, va_list arguments) {
     char sentence[256];
-    if (!failure_told) return false;
+    if (!failure_told) {
+        complain(p, format, arguments);
+        if (code == EXIT_USAGE) fprintf(stderr, "Try '%s --help'.\n", p->name);
+        return;
+    }
     vsnprintf(sentence, sizeof sentence, format, arguments);
     failure_told(failure_user, code, sentence);
-    return true;
 }
 
 void usage_error(const program *p, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
-    bool told = tell(EXIT_USAGE, format, arguments);
+    tell(p, EXIT_USAGE, format, arguments);
     va_end(arguments);
-    if (told) exit(EXIT_USAGE);
-    va_start(arguments, format);
-    complain(p, format, arguments);
-    va_end(arguments);
-    fprintf(stderr, "Try '%s --help'.\n", p->name);
     exit(EXIT_USAGE);
 }
 
 void fail(const program *p, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
-    bool told = tell(EXIT_FAILED, format, arguments);
-    va_end(arguments);
-    if (told) exit(EXIT_FAILED);
-    va_start(arguments, format);
-    complain(p, format, arguments);
+    tell(p, EXIT_FAILED, format, arguments);
     va_end(arguments);
     exit(EXIT_FAILED);
 }
@@ -153,17 +146,21 @@ static const char *word_at(const char *words, int place) {
     return words;
 }
 
-static bool set_choice(option *o, const char *text, char *message) {
-    size_t n = strlen(text);
-    int place = 0;
-    for (const char *word = o->argument;; word += word_length(word) + 1, place++) {
-        if (word_length(word) == n && option_same_name(word, text, n)) {
-            *(int *)o->value = place;
-            return true;
-        }
-        if (word[word_length(word)] == '\0') break;
+int option_place(const char *words, const char *word, size_t n) {
+    for (int place = 0;; place++) {
+        size_t length = word_length(words);
+        if (length == n && option_same_name(words, word, n)) return place;
+        if (words[length] == '\0') return -1;
+        words += length + 1;
     }
-    return refused(message, "--%s: '%.60s' is not one of %s", o->name, text, o->argument);
+}
+
+static bool set_choice(option *o, const char *text, char *message) {
+    int place = option_place(o->argument, text, strlen(text));
+    if (place < 0)
+        return refused(message, "--%s: '%.60s' is not one of %s", o->name, text, o->argument);
+    *(int *)o->value = place;
+    return true;
 }
 
 static bool set_number(option *o, const char *text, char *message) {
@@ -220,11 +217,7 @@ const char *option_text(const option *o, char buffer[OPTION_TEXT_SIZE]) {
 /* ---- defaults by case ------------------------------------------------------------------------ */
 
 bool option_among(const char *words, const char *word) {
-    size_t n = strlen(word);
-    for (;; words += word_length(words) + 1) {
-        if (word_length(words) == n && strncmp(words, word, n) == 0) return true;
-        if (words[word_length(words)] == '\0') return false;
-    }
+    return option_place(words, word, strlen(word)) >= 0;
 }
 
 const char *option_default(const option *o, const char *word) {

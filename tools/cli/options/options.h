@@ -123,6 +123,9 @@ option *option_find(const program *p, const char *name);
 option *option_named(const program *p, const char *name, size_t length);
 bool option_seen(const program *p, const char *name);
 
+/* The index, in "add|date", of the word of n bytes; -1: it is none of these. Here, too, `-` and `_`
+ * are equivalent. */
+int option_place(const char *words, const char *word, size_t n);
 /* True if the word is one of those in "add|date". */
 bool option_among(const char *words, const char *word);
 /* The default in the case that this word names. NULL: the variable's default, or one that is

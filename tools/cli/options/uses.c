@@ -85,15 +85,23 @@ static void check_pair(const program *p, const used *a, const used *b) {
                     b->dashes, b->file.name);
 }
 
+/* Reads the first bytes of a file. Returns how many; 0: there are none, or see errno. */
+static size_t first_bytes(const char *path, char *bytes, size_t size) {
+    FILE *f = fopen(path, "rb");
+    size_t n = f ? fread(bytes, 1, size, f) : 0;
+    int reason = errno;
+    if (f) fclose(f);
+    errno = reason;
+    return n;
+}
+
 /* Reads the first bytes of an ordinary file. Exits if it has bytes and they cannot be read. */
 static size_t read_head(const program *p, const used *u, char *head, size_t size) {
     if (!u->there || !S_ISREG(u->s.st_mode) || u->s.st_size == 0) return 0;
-    FILE *f = fopen(u->file.path, "rb");
-    size_t n = f ? fread(head, 1, size, f) : 0;
+    size_t n = first_bytes(u->file.path, head, size);
     if (!n)
         fail(p, "%s is there and can't be read: %s; remove it, or give another name", u->file.path,
              strerror(errno));
-    fclose(f);
     return n;
 }
 
@@ -126,12 +134,8 @@ static bool is_safetensors(const char *head, size_t n, int64_t size) {
 bool is_safetensors_file(const char *path) {
     char head[10];
     struct stat s;
-    FILE *f = fopen(path, "rb");
-    if (!f) return false;
-    size_t n = fread(head, 1, sizeof head, f);
-    bool is = fstat(fileno(f), &s) == 0 && is_safetensors(head, n, s.st_size);
-    fclose(f);
-    return is;
+    size_t n = first_bytes(path, head, sizeof head);
+    return n && stat(path, &s) == 0 && is_safetensors(head, n, s.st_size);
 }
 
 /* True if a file begins like a model: safetensors, an archive of numpy or PyTorch, or a binary file
@@ -242,10 +246,7 @@ static const char *folder_remedy(const char *folder) {
 /* True if the file begins with bytes of a text: a model's file begins with a number in binary. */
 static bool begins_as_text(const char *path) {
     char first[8];
-    FILE *f = fopen(path, "rb");
-    if (!f) return false;
-    size_t n = fread(first, 1, sizeof first, f);
-    fclose(f);
+    size_t n = first_bytes(path, first, sizeof first);
     /* a pointer of Git LFS is text, too, but the reader of models has a better message for it */
     bool pointer = n == sizeof first && memcmp(first, "version ", n) == 0;
     return is_plain(first, n) && !pointer;
