@@ -62,6 +62,14 @@ bool output_target(const char *path, char target[PATH_SIZE]) {
     return false;
 }
 
+bool write_whole(int file, const void *bytes, size_t n) {
+    ssize_t written = 1;
+    for (size_t done = 0; written > 0 && done < n; done += (size_t)written)
+        RETRY(written, write(file, (const char *)bytes + done, n - done));
+    if (written == 0) errno = ENOSPC;
+    return written > 0;
+}
+
 /* ---- before the work begins ------------------------------------------------------------------ */
 
 /* Creates a file without a name, so that none is left behind. If the system has no such files,
@@ -93,13 +101,11 @@ static bool can_create_beside(const char *path) {
     output_folder(path, folder);
     int file = make_probe(folder);
     if (file < 0) return false;
-    ssize_t written = 1;
-    for (size_t done = 0; written > 0 && done < sizeof page; done += (size_t)written)
-        RETRY(written, write(file, page, sizeof page - done));
+    bool written = write_whole(file, page, sizeof page);
     int reason = errno;
     close(file);
-    errno = written == 0 ? ENOSPC : reason;
-    return written > 0;
+    errno = reason;
+    return written;
 }
 
 /* True if the file belongs to another user and is in a folder such as /tmp, whose sticky bit lets
@@ -181,8 +187,7 @@ bool output_folder_writable(const char *folder, char *message) {
         strcat(path, "/");
         if (!can_create_beside(path)) reason = strerror(errno);
     }
-    if (reason) snprintf(message, 256, "%.150s can't be written into: %s", folder, reason);
-    return !reason;
+    return !reason || refused(message, "%.150s can't be written into: %s", folder, reason);
 }
 
 bool output_make_folder(const char *folder, char *message) {
@@ -199,8 +204,7 @@ bool output_make_folder(const char *folder, char *message) {
         ok = stat(path, &s) == 0 || mkdir(path, 0777) == 0 || errno == EEXIST;
         *at = end;
     }
-    if (!ok) snprintf(message, 256, "%.150s could not be made: %s", folder, strerror(errno));
-    return ok;
+    return ok || refused(message, "%.150s could not be made: %s", folder, strerror(errno));
 }
 
 /* ---- writing a file as a whole or not at all ------------------------------------------------- */
@@ -322,25 +326,25 @@ void output_discard(output *o) {
     discard(o->place);
 }
 
+/* True if all bytes of the stream are on the disk. False: see errno, which is that of a failed write
+ * before. */
+static bool flush_whole(FILE *stream) {
+    int flushed = -1;
+    if (!ferror(stream) && fflush(stream) == 0) RETRY(flushed, fsync(fileno(stream)));
+    return flushed == 0;
+}
+
 static bool close_file(output *o, char *message) {
     const char *target = opened[o->place].target;
-    int reason = errno; /* the reason of an earlier failed write */
-    bool failed = ferror(o->stream);
-    int flushed = 0;
-    if (!failed && fflush(o->stream) == 0) RETRY(flushed, fsync(fileno(o->stream)));
-    if (!failed) {
-        failed = ferror(o->stream) || flushed != 0;
+    bool whole = flush_whole(o->stream);
+    int reason = errno;
+    bool closed = fclose(o->stream) == 0;
+    if (whole && !closed) reason = errno;
+    if (whole && closed && rename(opened[o->place].temporary, target) != 0) {
+        whole = false;
         reason = errno;
     }
-    if (fclose(o->stream) != 0 && !failed) {
-        failed = true;
-        reason = errno;
-    }
-    if (!failed && rename(opened[o->place].temporary, target) != 0) {
-        failed = true;
-        reason = errno;
-    }
-    if (failed) {
+    if (!whole || !closed) {
         discard(o->place);
         errno = reason ? reason : EIO;
         return fail_with(o->path, message);
@@ -355,6 +359,13 @@ bool output_close(output *o, char *message) {
     bool written = fflush(o->stream) == 0 && !ferror(o->stream);
     check_reader(o->stream);
     return written || fail_with("stdout", message);
+}
+
+bool output_write(const char *path, const void *bytes, size_t n, char *message) {
+    output o;
+    if (!output_open(&o, path, message)) return false;
+    fwrite(bytes, 1, n, o.stream);
+    return output_close(&o, message);
 }
 
 /* ---- one run at a time ----------------------------------------------------------------------- */
@@ -430,16 +441,9 @@ int append_open(const char *path, bool keep) {
 
 bool append_record(int file, const void *bytes, size_t n) {
     off_t before = lseek(file, 0, SEEK_END);
-    for (size_t done = 0; done < n;) {
-        ssize_t written;
-        RETRY(written, write(file, (const char *)bytes + done, n - done));
-        if (written < 0) {
-            int reason = errno;
-            if (done > 0 && before >= 0) (void)!ftruncate(file, before);
-            errno = reason;
-            return false;
-        }
-        done += (size_t)written;
-    }
-    return true;
+    if (write_whole(file, bytes, n)) return true;
+    int reason = errno;
+    if (before >= 0 && lseek(file, 0, SEEK_CUR) > before) (void)!ftruncate(file, before);
+    errno = reason;
+    return false;
 }

@@ -30,6 +30,8 @@ bool output_open(output *o, const char *path, char *message);
  * program ends silently. */
 bool output_close(output *o, char *message);
 void output_discard(output *o);
+/* Write a file of n bytes: output_open, fwrite and output_close. */
+bool output_write(const char *path, const void *bytes, size_t n, char *message);
 /* Remove the temporary files of all open outputs, as a signal's handler may. */
 void output_discard_all(void);
 
@@ -59,6 +61,9 @@ bool output_lock_folder(const char *folder, char *message);
 /* Flush the folder of `path`, so that creating or removing it survives a power cut. If the file
  * system cannot flush folders, nothing happens. */
 void output_flush(const char *path);
+
+/* Write n bytes to a descriptor, by as many calls as it takes. False: see errno. */
+bool write_whole(int file, const void *bytes, size_t n);
 
 /* ---- records that are appended, such as those of a log --------------------------------------- */
 

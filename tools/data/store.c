@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "core/op.h"
+#include "tools/cli/output.h"
 #include "tools/cli/refused.h"
 
 enum { SMALLEST = 4096 };
@@ -39,14 +40,7 @@ static bool open_file(store *s, char *message) {
 }
 
 static bool write_all(const store *s, const char *bytes, size_t n, char *message) {
-    while (n > 0) {
-        ssize_t written = write(s->file, bytes, n);
-        if (written < 0 && errno == EINTR) continue;
-        if (written < 0) return failed("the temporary file can't be written", message);
-        bytes += written;
-        n -= (size_t)written;
-    }
-    return true;
+    return write_whole(s->file, bytes, n) || failed("the temporary file can't be written", message);
 }
 
 /* Writes the buffer to the file. */

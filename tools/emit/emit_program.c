@@ -74,9 +74,7 @@ emitted emit_program(const program *p, const emit_request *r, const wf_file *f, 
 
 void emit_weights(const program *p, const emit_request *r, const emitted *e) {
     char message[WF_MESSAGE];
-    output o;
-    if (!r->model.weights_file) return;
-    if (!output_open(&o, r->model.weights_file, message)) fail(p, "%s", message);
-    fwrite(e->weights.bytes, 1, e->weights.n, o.stream);
-    if (!output_close(&o, message)) fail(p, "%s", message);
+    const char *path = r->model.weights_file;
+    if (path && !output_write(path, e->weights.bytes, e->weights.n, message))
+        fail(p, "%s", message);
 }

@@ -213,13 +213,10 @@ void check_destination(program *p, const char *folder, bool overwrite) {
 static bool put_file(const destination *to, const char *name, const void *bytes, size_t size,
                      char *message) {
     char path[PATH_SIZE], folder[PATH_SIZE];
-    output o;
     place(to->p, path, to->folder, name);
     output_folder(path, folder);
     if (strchr(name, '/') && !output_make_folder(folder, message)) return false;
-    if (!output_open(&o, path, message)) return false;
-    fwrite(bytes, 1, size, o.stream);
-    return output_close(&o, message);
+    return output_write(path, bytes, size, message);
 }
 
 static bool write_file(void *user, const char *name, const void *bytes, size_t size,

@@ -68,13 +68,10 @@ static void *as_file(const program *p, const wf_file *f, wf_model *m, marian_for
 
 void export_marian(const program *p, const wf_file *f, wf_model *m, marian_form *form,
                    const char *target) {
-    output o;
     size_t bytes;
     char message[WF_MESSAGE];
     void *file = as_file(p, f, m, form, &bytes, message);
     if (!file) fail(p, "%s: %s", form->like ? form->like : form->model, message);
-    if (!output_open(&o, target, message)) fail(p, "%s", message);
-    fwrite(file, 1, bytes, o.stream);
-    if (!output_close(&o, message)) fail(p, "%s", message);
+    if (!output_write(target, file, bytes, message)) fail(p, "%s", message);
     free(file);
 }

@@ -51,14 +51,6 @@ static const char *option_for(const char *message) {
     return "";
 }
 
-static void write_text(const program *p, const char *path, const char *text) {
-    char message[WF_MESSAGE];
-    output out;
-    if (!output_open(&out, path, message)) fail(p, "%s", message);
-    fputs(text, out.stream);
-    if (!output_close(&out, message)) fail(p, "%s", message);
-}
-
 /* Learns from the lines of `input` (NULL: stdin), and writes the file `path`. Exits with a
  * message if that fails. */
 static void tokenizer_learn(const program *p, const wf_json_learn_options *o, const char *input,
@@ -71,7 +63,7 @@ static void tokenizer_learn(const program *p, const wf_json_learn_options *o, co
     if (!json && *r.message) fail(p, "%s: %s", name, r.message);
     if (!json) fail(p, "%s: %s%s", name, message, option_for(message));
     lines_close(&r.in);
-    write_text(p, path, json);
+    if (!output_write(path, json, strlen(json), message)) fail(p, "%s", message);
     free(json);
 }
 
@@ -315,20 +307,21 @@ static void all_lines(job *j) {
     line_status status;
     if (!lines_open(&j->in, input))
         fail(&self, "%s can't be read: %s", input_name(), strerror(errno));
-    while ((status = lines_next(&j->in, false, &line)) != LINE_END) {
+    bool wait = false;
+    while ((status = lines_next(&j->in, wait, &line)) != LINE_END) {
         if (status == LINE_TOO_LONG) {
             j->in.number++;
             refuse(j, "it is longer than a megabyte");
         }
         if (status == LINE_FAILED)
             fail(&self, "%s can't be read: %s", input_name(), lines_failure(&j->in));
-        if (status == LINE_READ)
-            one_line(j, line);
-        else
+        /* all lines that have arrived are answered before the next wait */
+        wait = status == LINE_WAIT;
+        if (wait)
             flush_or_fail(&self, stdout, NULL);
-        if (status == LINE_WAIT && (status = lines_next(&j->in, true, &line)) == LINE_READ)
+        else
             one_line(j, line);
-        if (status == LINE_END || ferror(stdout) || out.failed) break;
+        if (ferror(stdout) || out.failed) break;
     }
     lines_close(&j->in);
 }
