@@ -45,6 +45,10 @@ typedef struct emit_settings {
  * message[256]. */
 bool emit_model(emitted *e, const wf_file *f, const emit_settings *set, char *message);
 
+/* Replace e->text, a C file with the prefix "model", by a stand-alone page that has this file as
+ * WebAssembly: graph --emit-html. path: of the model's file. False with message[256]. */
+bool emit_page(emitted *e, const char *path, char *message);
+
 /* Write e->sizes: so many bytes of memory and of weights. of_weights: words for the latter. */
 void emitted_sizes(emitted *e, int64_t memory, int64_t weights, const char *of_weights);
 

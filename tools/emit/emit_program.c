@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "emit_page.h"
 #include "emit_train.h"
 #include "tools/cli/output.h"
 
