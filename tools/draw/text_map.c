@@ -1,8 +1,8 @@
-/* tools/draw/text_map.c - draws a heat map in block characters. See text_map.h.
+/* tools/draw/text_map.c - draws a heat map in block characters. See svg.h.
  *
  * A cell is two columns wide, or one if there are many cells. Larger weights are darker. Labels of
  * columns are written vertically above them. */
-#include "text_map.h"
+#include "svg.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -9,7 +9,6 @@
 
 #include "tools/cli/refused.h"
 #include "tools/draw/svg.h"
-#include "tools/draw/text_map.h"
 
 /* The attention map whose queries are the tokens of the output. */
 static const wf_attention_map *pictured(const attention *a) {

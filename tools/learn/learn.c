@@ -12,7 +12,7 @@
 #include "learn.h"
 #include "tools/cli/options/uses.h"
 #include "tools/cli/terminal.h"
-#include "tools/draw/text_map.h"
+#include "tools/draw/svg.h"
 
 const exercise exercises[] = {
     { "gradient", "a gradient by hand", false },
