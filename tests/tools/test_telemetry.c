@@ -305,7 +305,7 @@ TEST(an_album_is_bounded_and_keeps_the_first_and_the_newest) {
     static const char *const labels[] = { "a", "b" };
     static const float looks[] = { 0, 1, 0.5f, NAN };
     const char *output[ALBUM_SAMPLES] = { "x" };
-    album_weights w = { "t", "r", "c", labels, labels, looks, 1, 2, 2 };
+    struct svg_heat_map w = { "t", looks, 1, 2, 2, labels, labels, "r", "c" };
     album a = { 0 };
     for (int64_t step = 1; step <= 1000; step++) {
         ck_assert(album_add(&a, step, output, &w));

@@ -26,12 +26,12 @@ static void free_all(char **texts, int64_t n) {
     free(texts);
 }
 
-static void free_labels(album *a) {
-    free(a->title);
-    free(a->row_axis);
-    free(a->column_axis);
-    free_all(a->row_labels, a->rows);
-    free_all(a->column_labels, a->columns);
+static void free_labels(album_labels *l) {
+    free(l->title);
+    free(l->row_axis);
+    free(l->column_axis);
+    free_all(l->row_labels, l->rows);
+    free_all(l->column_labels, l->columns);
 }
 
 void album_free(album *a) {
@@ -41,7 +41,7 @@ void album_free(album *a) {
     }
     for (int i = 0; i < a->n; i++) frame_free(&a->frames[i]);
     free(a->frames);
-    free_labels(a);
+    free_labels(&a->map);
     *a = (album){ 0 };
 }
 
@@ -88,51 +88,40 @@ bool album_name(album *a, const char *const source[ALBUM_SAMPLES],
 }
 
 /* True if the frames so far show the same example as the weights w. */
-static bool same_example(const album *a, const album_weights *w) {
-    bool same = a->title && strcmp(a->title, w->title) == 0 && a->heads == w->heads &&
-                a->rows == w->rows && a->columns == w->columns;
-    for (int64_t i = 0; same && i < a->rows; i++)
-        same = same_text(a->row_labels[i], w->row_labels[i]);
-    for (int64_t i = 0; same && i < a->columns; i++)
-        same = same_text(a->column_labels[i], w->column_labels[i]);
+static bool same_example(const album_labels *l, const struct svg_heat_map *w) {
+    bool same = l->title && strcmp(l->title, w->title) == 0 && l->heads == w->heads &&
+                l->rows == w->rows && l->columns == w->columns;
+    for (int64_t i = 0; same && i < l->rows; i++)
+        same = same_text(l->row_labels[i], w->row_labels[i]);
+    for (int64_t i = 0; same && i < l->columns; i++)
+        same = same_text(l->column_labels[i], w->column_labels[i]);
     return same;
 }
 
 /* Sets the labels for all frames. If frames that were read from an older page show another example,
  * their weights are dropped. */
-static bool set_labels(album *a, const album_weights *w) {
-    if (same_example(a, w)) return true;
-    album made = { .heads = w->heads, .rows = w->rows, .columns = w->columns };
+static bool set_labels(album *a, const struct svg_heat_map *w) {
+    if (same_example(&a->map, w)) return true;
+    album_labels made = { .heads = w->heads, .rows = w->rows, .columns = w->columns };
     made.row_labels = copy_all(w->row_labels, w->rows);
     made.column_labels = copy_all(w->column_labels, w->columns);
     bool ok = made.row_labels && made.column_labels && copy(&made.title, w->title) &&
               copy(&made.row_axis, w->row_axis) && copy(&made.column_axis, w->column_axis);
-    if (!ok) {
-        album_free(&made);
-        return false;
-    }
-    for (int i = 0; i < a->n; i++) {
+    for (int i = 0; ok && i < a->n; i++) {
         free(a->frames[i].weights);
         a->frames[i].weights = NULL;
     }
-    free_labels(a);
-    a->title = made.title;
-    a->row_axis = made.row_axis;
-    a->column_axis = made.column_axis;
-    a->row_labels = made.row_labels;
-    a->column_labels = made.column_labels;
-    a->heads = made.heads;
-    a->rows = made.rows;
-    a->columns = made.columns;
-    return true;
+    free_labels(ok ? &a->map : &made);
+    if (ok) a->map = made;
+    return ok;
 }
 
 /* Weights in 64 levels, one character each: enough for a picture. NULL: out of memory. */
-static char *characters(const album_weights *w) {
+static char *characters(const struct svg_heat_map *w) {
     int64_t n = w->heads * w->rows * w->columns;
     char *text = malloc((size_t)n + 1);
     for (int64_t i = 0; text && i < n; i++) {
-        double value = fmin(fmax(w->values[i], 0), 1);
+        double value = fmin(fmax(w->weights[i], 0), 1);
         text[i] = album_levels[lrint(63 * value)];
     }
     if (text) text[n] = '\0';
@@ -153,7 +142,7 @@ static void drop_one(album *a) {
 }
 
 bool album_add(album *a, int64_t step, const char *const output[ALBUM_SAMPLES],
-               const album_weights *w) {
+               const struct svg_heat_map *w) {
     frame made = { .step = step };
     bool ok = !w || set_labels(a, w);
     for (int i = 0; ok && i < ALBUM_SAMPLES; i++) ok = copy(&made.output[i], output[i]);
@@ -163,7 +152,7 @@ bool album_add(album *a, int64_t step, const char *const output[ALBUM_SAMPLES],
         frame_free(&made);
         return false;
     }
-    while (a->n >= album_most(a->heads * a->rows * a->columns)) drop_one(a);
+    while (a->n >= album_most(a->map.heads * a->map.rows * a->map.columns)) drop_one(a);
     a->frames[a->n++] = made;
     return true;
 }

@@ -8,6 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "tools/draw/svg.h"
+
 /* number of samples; most tokens of a sequence whose attention is shown */
 enum { ALBUM_SAMPLES = 3, ALBUM_SIDE = 32 };
 
@@ -17,31 +19,27 @@ typedef struct frame {
     char *weights;               /* [heads, rows, columns], one character per weight; NULL: none */
 } frame;
 
-/* An album owns all its strings. */
-typedef struct album {
-    char *source[ALBUM_SAMPLES], *reference[ALBUM_SAMPLES]; /* NULL: there are none */
-    /* title of the attention: "cross-attention of decoder layer 4 of 4"; NULL: there is none */
-    char *title;
+/* The labels of an attention map, as in svg_heat_map. */
+typedef struct album_labels {
+    char *title; /* "cross-attention of decoder layer 4 of 4"; NULL: there is none */
     char *row_axis, *column_axis;
     char **row_labels, **column_labels;
     int64_t heads, rows, columns;
+} album_labels;
+
+/* An album owns all its strings. */
+typedef struct album {
+    char *source[ALBUM_SAMPLES], *reference[ALBUM_SAMPLES]; /* NULL: there are none */
+    album_labels map;                                       /* of the weights of all frames */
     frame *frames;
     int n;
 } album;
 
-/* The attention weights of an example, and its tokens. */
-typedef struct album_weights {
-    const char *title, *row_axis, *column_axis;
-    const char *const *row_labels, *const *column_labels;
-    const float *values; /* [heads, rows, columns] */
-    int64_t heads, rows, columns;
-} album_weights;
-
-/* Add a frame with outputs and weights (NULL: none). All frames share the labels of these weights,
- * so earlier weights of another example are dropped. False: out of memory, and no frame was
- * added. */
+/* Add a frame with outputs and the attention weights of an example (NULL: none). All frames share
+ * the labels of these weights, so earlier weights of another example are dropped. False: out of
+ * memory, and no frame was added. */
 bool album_add(album *a, int64_t step, const char *const output[ALBUM_SAMPLES],
-               const album_weights *w);
+               const struct svg_heat_map *w);
 /* Set the sources and references of the samples. False: out of memory. */
 bool album_name(album *a, const char *const source[ALBUM_SAMPLES],
                 const char *const reference[ALBUM_SAMPLES]);

@@ -176,30 +176,30 @@ static bool read_labels(struct wf_json *j, char ***to, int64_t most, int64_t *n)
     return *to && read_texts(j, *to, most, n);
 }
 
-static bool read_attention(struct wf_json *j, album *a) {
+static bool read_attention(struct wf_json *j, album_labels *l) {
     char *key;
-    bool ok = !a->title;
+    bool ok = !l->title;
     for (bool first = true; ok && wf_json_key(j, &first, &key);) {
         if (strcmp(key, "title") == 0)
-            ok = read_text(j, &a->title);
+            ok = read_text(j, &l->title);
         else if (strcmp(key, "row_axis") == 0)
-            ok = read_text(j, &a->row_axis);
+            ok = read_text(j, &l->row_axis);
         else if (strcmp(key, "column_axis") == 0)
-            ok = read_text(j, &a->column_axis);
+            ok = read_text(j, &l->column_axis);
         else if (strcmp(key, "heads") == 0)
-            ok = wf_json_size(j, &a->heads);
+            ok = wf_json_size(j, &l->heads);
         else if (strcmp(key, "rows") == 0)
-            ok = read_labels(j, &a->row_labels, ALBUM_SIDE + 1, &a->rows);
+            ok = read_labels(j, &l->row_labels, ALBUM_SIDE + 1, &l->rows);
         else if (strcmp(key, "columns") == 0)
-            ok = read_labels(j, &a->column_labels, 2 * ALBUM_SIDE + 2, &a->columns);
+            ok = read_labels(j, &l->column_labels, 2 * ALBUM_SIDE + 2, &l->columns);
         else
             ok = wf_json_skip(j);
     }
-    return ok && !*j->error && a->title && a->row_axis && a->column_axis && a->heads <= 1 << 16;
+    return ok && !*j->error && l->title && l->row_axis && l->column_axis && l->heads <= 1 << 16;
 }
 
 static bool is_weights(const album *a, const char *text) {
-    int64_t n = a->heads * a->rows * a->columns;
+    int64_t n = a->map.heads * a->map.rows * a->map.columns;
     return n > 0 && (int64_t)strlen(text) == n && (int64_t)strspn(text, album_levels) == n;
 }
 
@@ -259,7 +259,7 @@ static bool read_data(struct wf_json *j, history *h, album *a, const char *run, 
             if (strcmp(key, "curves") == 0)
                 ok = read_curves(j, h, step);
             else if (strcmp(key, "attention") == 0)
-                ok = read_attention(j, a);
+                ok = read_attention(j, &a->map);
             else if (strcmp(key, "sources") == 0)
                 ok = read_texts(j, a->source, ALBUM_SAMPLES, &n);
             else if (strcmp(key, "references") == 0)

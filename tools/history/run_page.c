@@ -45,15 +45,15 @@ static void put_curves(jsonl *out, const history *h) {
     json_close(out, ']');
 }
 
-static void put_attention(jsonl *out, const album *a) {
-    if (!a->title) return;
+static void put_attention(jsonl *out, const album_labels *l) {
+    if (!l->title) return;
     json_open(out, "attention", '{');
-    json_text(out, "title", a->title);
-    json_text(out, "row_axis", a->row_axis);
-    json_text(out, "column_axis", a->column_axis);
-    json_int(out, "heads", a->heads);
-    put_texts(out, "rows", a->row_labels, a->rows);
-    put_texts(out, "columns", a->column_labels, a->columns);
+    json_text(out, "title", l->title);
+    json_text(out, "row_axis", l->row_axis);
+    json_text(out, "column_axis", l->column_axis);
+    json_int(out, "heads", l->heads);
+    put_texts(out, "rows", l->row_labels, l->rows);
+    put_texts(out, "columns", l->column_labels, l->columns);
     json_close(out, '}');
 }
 
@@ -201,7 +201,7 @@ bool run_page_write(const run_page *p, const char *path, char *message) {
     jsonl *out = page_begin(&whole, o.stream, p->title, page_report_css, page_report_js);
     put_run(out, p);
     put_curves(out, p->history);
-    put_attention(out, p->album);
+    put_attention(out, &p->album->map);
     put_frames(out, p->album);
     put_ops(out, p->plan);
     put_arena(out, p->plan);

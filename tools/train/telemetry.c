@@ -129,14 +129,15 @@ static bool look(session *s, const char *const output[ALBUM_SAMPLES], char *mess
     bool cross = s->model->maps[s->model->n_maps - 1].source_keys;
     if (!t->length) return album_add(&t->album, s->at.step, output, NULL);
     if (!attention_run(a, t->n, t->src, t->length, t->answer, message)) return false;
-    album_weights seen = { .title = attention_title(a, title),
-                           .row_axis = "the token being written",
-                           .column_axis = cross ? "the source tokens" : "the tokens before it",
-                           .rows = a->t,
-                           .columns = attention_columns(a) };
+    struct svg_heat_map seen = { .title = attention_title(a, title),
+                                 .row_axis = "the token being written",
+                                 .column_axis =
+                                     cross ? "the source tokens" : "the tokens before it",
+                                 .rows = a->t,
+                                 .columns = attention_columns(a) };
     float *values = attention_picture(a, &seen.heads);
     const char **rows = attention_row_labels(a), **columns = attention_column_labels(a);
-    seen.values = values;
+    seen.weights = values;
     seen.row_labels = rows;
     seen.column_labels = columns;
     bool ok = values && rows && columns && album_add(&t->album, s->at.step, output, &seen);
