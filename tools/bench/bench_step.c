@@ -42,8 +42,7 @@ typedef struct bench_model {
 /* ---- a model and a batch --------------------------------------------------------------------- */
 
 static int32_t *new_ids(int64_t n) {
-    int32_t *ids = calloc((size_t)n, sizeof *ids);
-    return ids ? ids : (fail(&bench_program, "out of memory"), NULL);
+    return memory_or_fail(&bench_program, calloc((size_t)n, sizeof(int32_t)));
 }
 
 /* Random ids other than the start. */
@@ -62,8 +61,7 @@ static void open_batch(bench_model *b) {
     b->labels = random_ids(w->batch * w->tgt, w->config.tgt_vocab, 2);
     b->src_length = new_ids(w->batch);
     b->out = new_ids(w->batch * w->tgt);
-    b->decoded = calloc((size_t)w->batch, sizeof *b->decoded);
-    if (!b->decoded) fail(&bench_program, "out of memory");
+    b->decoded = memory_or_fail(&bench_program, calloc((size_t)w->batch, sizeof *b->decoded));
     for (int64_t i = 0; i < w->batch; i++) b->src_length[i] = (int32_t)w->src;
 }
 
@@ -260,8 +258,7 @@ static float *score(bench_model *b) {
     wf_model *m = b->model;
     wf_tensor *feed[] = { m->src, m->src_length, m->tgt };
     size_t count = (size_t)(b->size.batch * b->size.tgt * b->size.config.tgt_vocab);
-    float *values = malloc(count * sizeof *values);
-    if (!values) fail(&bench_program, "out of memory");
+    float *values = memory_or_fail(&bench_program, malloc(count * sizeof *values));
     b->plan = wf_plan_new(
         m->graph,
         &(wf_plan_options){

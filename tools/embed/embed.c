@@ -106,11 +106,6 @@ typedef struct results {
     float *cosines;
 } results;
 
-static void *memory(void *block) {
-    if (!block) fail(&self, "out of memory");
-    return block;
-}
-
 static void put_text(FILE *out, const float *vector, int64_t n) {
     enum { DIGITS = 9 }; /* so many read back as the same f32 */
     char text[WF_REAL_TEXT];
@@ -194,8 +189,8 @@ static void open_search(results *r) {
     if (!r->lines.n) fail(&self, "%s has no lines", told.search);
     if (told.top > r->lines.n) told.top = r->lines.n;
     if (!collection_open(&r->lines, r->e->pool, message)) fail(&self, "%s", message);
-    r->nearest = memory(calloc((size_t)told.top, sizeof *r->nearest));
-    r->cosines = memory(calloc((size_t)told.top, sizeof *r->cosines));
+    r->nearest = memory_or_fail(&self, calloc((size_t)told.top, sizeof *r->nearest));
+    r->cosines = memory_or_fail(&self, calloc((size_t)told.top, sizeof *r->cosines));
 }
 
 static void take_queries(void *user, int64_t n, const float *vectors, char *const *text) {

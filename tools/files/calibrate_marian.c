@@ -32,11 +32,6 @@ typedef struct calibration {
     int64_t S, T, lines, left_out;
 } calibration;
 
-static void *memory(const calibration *c, void *block) {
-    if (!block) fail(c->p, "out of memory");
-    return block;
-}
-
 /* True if a line has blanks alone. A tokenizer would still give ids for it: the end, at least. */
 static bool is_blank(const char *line, size_t bytes) {
     return strspn(line, " \t\r") == bytes;
@@ -122,8 +117,8 @@ static void open_calibration(calibration *c, const wf_file *f) {
     if (!lines_open(&c->in, c->path)) fail(c->p, "%s can't be read: %s", c->path, strerror(errno));
     c->S = wf_model_longest_source(c->m);
     c->T = c->m->max_len + 1;
-    c->src = memory(c, calloc((size_t)(LINES * c->S), sizeof *c->src));
-    c->tgt = memory(c, calloc((size_t)(LINES * c->T), sizeof *c->tgt));
+    c->src = memory_or_fail(c->p, calloc((size_t)(LINES * c->S), sizeof *c->src));
+    c->tgt = memory_or_fail(c->p, calloc((size_t)(LINES * c->T), sizeof *c->tgt));
 }
 
 wf_marian_scales *calibrate_marian(const program *p, const wf_file *f, wf_model *m,

@@ -348,8 +348,7 @@ static bool written_anew(const wf_model *m, const char *key) {
 /* Saves the model with its vocabulary and all other metadata of the file. */
 static bool save_repacked(const wf_model *m, const wf_file *f, const char *target, char *message) {
     int n = 0, count = wf_file_meta_count(f);
-    wf_meta *meta = calloc((size_t)count + 1, sizeof *meta);
-    if (!meta) fail(&self, "out of memory");
+    wf_meta *meta = memory_or_fail(&self, calloc((size_t)count + 1, sizeof *meta));
     for (int i = 0; i < count; i++)
         if (!written_anew(m, wf_file_meta_at(f, i).key)) meta[n++] = wf_file_meta_at(f, i);
     bool saved = wf_model_save(m, target, NULL, meta, n, message);

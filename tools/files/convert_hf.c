@@ -48,23 +48,18 @@ static wf_hf_files files_of(const program *p, const char *folder) {
     return files;
 }
 
-static void *memory(const program *p, void *block) {
-    if (!block) fail(p, "out of memory");
-    return block;
-}
-
 /* Checks all files of the folder with those of the command line (check_uses), as files that are
  * read, or that are written. */
 static void check_files(program *p, const char *folder, const wf_hf_files *files, file_use use) {
     char path[PATH_SIZE], within[PATH_SIZE];
-    used_file *used = memory(p, calloc((size_t)files->n + 1, sizeof *used));
+    used_file *used = memory_or_fail(p, calloc((size_t)files->n + 1, sizeof *used));
     for (int i = 0; i < files->n; i++) {
         place(p, path, folder, files->names[i]);
         output_folder(path, within);
         /* a missing subfolder is made later, so its files cannot be checked yet */
         bool no_folder = strchr(files->names[i], '/') && !is_there(within);
-        used[i] =
-            (used_file){ files->names[i], memory(p, strdup(path)), -1, no_folder ? USE_NONE : use };
+        used[i] = (used_file){ files->names[i], memory_or_fail(p, strdup(path)), -1,
+                               no_folder ? USE_NONE : use };
     }
     check_uses(p, used, files->n);
     for (int i = 0; i < files->n; i++) free((void *)(uintptr_t)used[i].path);
@@ -163,7 +158,7 @@ typedef struct destination {
  * none. */
 static char *own_names(const program *p, const char *folder) {
     enum { MOST = 4096 };
-    char path[PATH_SIZE], *names = memory(p, calloc(1, MOST));
+    char path[PATH_SIZE], *names = memory_or_fail(p, calloc(1, MOST));
     place(p, path, folder, UNFINISHED);
     FILE *f = fopen(path, "r");
     if (!f && errno != ENOENT) fail(p, "%s: %s", path, strerror(errno));
@@ -356,7 +351,7 @@ static unsaid load_model(const program *p, const char *model, wf_hf *hf) {
     hf->src = tokenizer(f, one ? "tokenizer" : "src_tokenizer", message, &ok);
     hf->tgt = one ? hf->src : tokenizer(f, "tgt_tokenizer", message, &ok);
     const char *classes = wf_file_meta(f, WF_CLASS_NAMES);
-    if (classes) hf->class_names = memory(p, strdup(classes));
+    if (classes) hf->class_names = memory_or_fail(p, strdup(classes));
     /* as generate does */
     if (goes_on && hf->src && !wf_generation_in_file(f))
         hf->generation.n_banned = no_text(hf->src, false, hf->generation.banned);

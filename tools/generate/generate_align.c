@@ -43,9 +43,8 @@ static int64_t encode_side(void *user, const char *line, size_t bytes, int32_t *
 }
 
 static token_words new_words(const job *j, int64_t n) {
-    token_words w = { calloc((size_t)n + 1, sizeof *w.word), n, 0 };
-    if (!w.word) fail(j->program, "out of memory");
-    return w;
+    int32_t *word = memory_or_fail(j->program, calloc((size_t)n + 1, sizeof *word));
+    return (token_words){ word, n, 0 };
 }
 
 /* The words of n tokens of a line. The first `first` tokens were forced, and belong to no word.

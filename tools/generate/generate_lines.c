@@ -73,8 +73,7 @@ void open_references(job *j) {
     warn_of_pairs(j);
     int64_t n = lines_in(&j->in.file, lseek(j->in.file.file, 0, SEEK_CUR));
     if (n >= 0 && n != j->n_reference) refuse_counts(j, n);
-    j->metrics = metrics_new();
-    if (!j->metrics) fail(j->program, "out of memory");
+    j->metrics = memory_or_fail(j->program, metrics_new());
 }
 
 /* ---- a batch --------------------------------------------------------------------------------- */
@@ -295,8 +294,7 @@ static void read_source(job *j, sentence *s, const char *line, size_t bytes) {
     j->tabbed += j->model->src && memchr(line, '\t', bytes);
     note_source_words(j, s, line, bytes);
     if (s->src_length < 0) skip(s);
-    bool kept = j->set->json || j->set->explain;
-    if (kept && !(s->source = strdup(line))) fail(j->program, "out of memory");
+    if (j->set->json || j->set->explain) s->source = memory_or_fail(j->program, strdup(line));
 }
 
 static void keep_ids(const job *j, sentence *s) {
@@ -388,8 +386,7 @@ static _Noreturn void refuse_surplus(job *j) {
 }
 
 static void answer_prompt(job *j) {
-    char *text = strdup(j->set->prompt);
-    if (!text) fail(j->program, "out of memory");
+    char *text = memory_or_fail(j->program, strdup(j->set->prompt));
     j->in.number = 1;
     if (j->set->stream) write_prompt(j);
     add_line(j, text, strlen(text));

@@ -169,8 +169,7 @@ void draw_attention(job *j, const sentence *s) {
 static char *join(const job *j, char *left, char *right) {
     if (!left) return right;
     size_t n = strlen(left), more = strlen(right);
-    char *both = realloc(left, n + more + 2);
-    if (!both) fail(j->program, "out of memory");
+    char *both = memory_or_fail(j->program, realloc(left, n + more + 2));
     both[n] = ' ';
     memcpy(both + n + 1, right, more + 1);
     free(right);
@@ -180,8 +179,7 @@ static char *join(const job *j, char *left, char *right) {
 void compare_answer(job *j, const sentence *s) {
     const char *reference = j->reference[s->line - 1];
     char *line = s->decoded.n ? output_text(j, &s->decoded.best[0], NULL) : strdup("");
-    if (!line) fail(j->program, "out of memory");
-    j->joined = join(j, j->joined, line);
+    j->joined = join(j, j->joined, memory_or_fail(j->program, line));
     if (s->more) return;
     if (!metrics_add(j->metrics, j->joined, strlen(j->joined), reference, strlen(reference)))
         fail(j->program, "out of memory");
@@ -267,8 +265,8 @@ static bool hear(void *listener, int place, int32_t token) {
     (void)place; /* there is only one sentence at a time */
     s->ids[s->n++] = token;
     size_t bytes;
-    char *text = line_of_ids(j->language.tokenizer[SIDE_TGT], s->ids, s->n, &bytes);
-    if (!text) fail(j->program, "out of memory");
+    const wf_tokenizer *t = j->language.tokenizer[SIDE_TGT];
+    char *text = memory_or_fail(j->program, line_of_ids(t, s->ids, s->n, &bytes));
     write_new(j, text, complete(text, bytes));
     free(text);
     return true;
@@ -276,8 +274,8 @@ static bool hear(void *listener, int place, int32_t token) {
 
 void open_stream(job *j) {
     if (!j->set->stream) return;
-    j->stream.ids = calloc((size_t)j->language.max_len + 1, sizeof *j->stream.ids);
-    if (!j->stream.ids) fail(j->program, "out of memory");
+    size_t most = (size_t)j->language.max_len + 1;
+    j->stream.ids = memory_or_fail(j->program, calloc(most, sizeof *j->stream.ids));
     j->options.heard = hear;
     j->options.listener = j;
 }

@@ -178,8 +178,7 @@ static bool draw(const run_outcome *r) {
     size_t bytes = (size_t)(heads * rows_ * columns) * sizeof(float);
     if (r->bytes - (size_t)(end + 1 - r->report) < bytes)
         fail(&learn_program, "the picture is not whole");
-    float *weights = malloc(bytes);
-    if (!weights) fail(&learn_program, "out of memory");
+    float *weights = memory_or_fail(&learn_program, malloc(bytes));
     memcpy(weights, end + 1, bytes);
     if (all_same(weights, bytes / sizeof *weights)) {
         free(weights);

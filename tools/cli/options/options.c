@@ -67,6 +67,11 @@ void fail(const program *p, const char *format, ...) {
     exit(EXIT_FAILED);
 }
 
+void *memory_or_fail(const program *p, void *block) {
+    if (!block) fail(p, "out of memory");
+    return block;
+}
+
 void warn(const program *p, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);

@@ -148,6 +148,8 @@ _Noreturn void usage_error(const program *p, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 _Noreturn void fail(const program *p, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+/* The block of memory. If it is NULL, exits with 1: "out of memory". */
+void *memory_or_fail(const program *p, void *block);
 void warn(const program *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* For a process that fails together with others: before usage_error and fail exit, they pass the
  * sentence to `told` instead of printing it. */

@@ -44,8 +44,7 @@ static void identify(const program *p, used *u) {
     if (u->there || !named || !output_target(u->file.path, target)) return;
     output_folder(target, folder);
     u->placed = stat(folder, &u->s) == 0;
-    u->name = strdup(last_name(target));
-    if (!u->name) fail(p, "out of memory");
+    u->name = memory_or_fail(p, strdup(last_name(target)));
 }
 
 /* True if both are one file. Of files that do not exist yet, folders and names are compared; "a"
@@ -326,9 +325,9 @@ static void check_pairs(const list *l, int n_told, bool only_inputs) {
 }
 
 void check_uses(const program *p, const used_file *more, int n_more) {
-    list l = { .p = p, .all = calloc((size_t)p->n + (size_t)n_more + 5, sizeof *l.all) };
+    size_t most = (size_t)p->n + (size_t)n_more + 5;
+    list l = { .p = p, .all = memory_or_fail(p, calloc(most, sizeof *l.all)) };
     bool only_inputs = true;
-    if (!l.all) fail(p, "out of memory");
     add_told(&l);
     int n_told = l.n;
     for (int i = 0; i < n_more; i++) {
