@@ -223,7 +223,7 @@ TEST(a_store_says_that_its_file_is_full) {
     char far[5000];
     memset(far, 'f', sizeof far - 1), far[sizeof far - 1] = '\0';
     ck_assert_int_eq(setenv("TMPDIR", far, 1), 0);
-    store_new(&s, 0);
+    store_new(&s, 4096);
     ck_assert(append(&s, 4000) && !append(&s, 4000));
     assert_contains(message, "no temporary file in fff");
     store_free(&s);

@@ -1,6 +1,6 @@
 /* tests/tools/test_gzip.c - text compressed by gzip, wherever a program reads text. Damaged files
  * are refused, and never read as a shorter text. Other files are refused, too: text in UTF-16, a
- * model, a pointer of Git LFS and other compressions. */
+ * model, a pointer of Git LFS, other compressions, archives and other files that are no text. */
 #include <stdio.h>
 #include <unistd.h>
 
@@ -31,6 +31,8 @@ SETUP(make_files, leave_folder)
 #define BIG "printf '\\376\\377\\0a\\0\\t\\0b\\0\\n' > x; "
 #define UNMARKED "printf 'a\\0\\t\\0b\\0\\n\\0' > x; "
 #define UNMARKED_BIG "printf '\\0a\\0\\t\\0b\\0\\n' > x; "
+
+#define ZIP "printf 'PK\\3\\4\\024\\0\\0\\0\\10\\0\\n' > x; "
 
 #define POINTER                                                                                    \
     "printf 'version https://git-lfs.github.com/spec/v1\\noid sha256:12\\nsize 312\\n' > x; "
@@ -79,6 +81,24 @@ static const struct {
       "x can't be read: it is compressed by xz, and only gzip is read: xz -dc FILE > NEW" },
     { "printf '\\050\\265\\057\\375\\4' > x; generate model x", "it is compressed by zstd" },
     { "printf 'BZh91AY&SY\\1' > x; " TEXT "--text x -o y", "it is compressed by bzip2" },
+    { ZIP "train --train x -o y", "x can't be read: it does not look like a text: it is a zip "
+                                  "archive; unzip -p FILE > NEW unpacks it" },
+    { ZIP "train --train-src src --train-tgt x -o y", "it is a zip archive" },
+    { ZIP TEXT "--text x -o y", "x can't be read: it does not look like a text: it is a zip" },
+    { ZIP "generate model x", "x can't be read: it does not look like a text: it is a zip" },
+    { ZIP "cat x | generate model", "stdin can't be read: it does not look like a text: it is" },
+    { ZIP "tokenize --learn bpe --vocab-size 300 -i x -o y", "it is a zip archive" },
+    { "printf 'a\\0c\\n' > x; tokenize --learn bpe --vocab-size 300 -i x -o y",
+      "line 1: it has a zero byte; it does not look like a text\n" },
+    { "printf '7z\\274\\257\\047\\034\\0\\4' > x; train --train x -o y",
+      "it is a 7z archive; 7z x -so" },
+    { "printf 'Rar!\\032\\7\\0' > x; generate model x", "it is a rar archive" },
+    { "printf 'a\\tb\\0c\\n' > x; train --train x -o y",
+      "line 1 of x: a zero byte (U+0000) at byte 3; it does not look like a text\n" },
+    { "printf '\\377\\330\\0\\020\\tb\\n' > x; train --train x -o y",
+      "line 1 of x: not UTF-8 at byte 0; it does not look like a text\n" },
+    { "printf '\\377\\330\\0\\020\\n' > x; generate model x",
+      "x, line 1: not UTF-8 at byte 0; it does not look like a text\n" },
 #ifdef HAVE_ZLIB
     { LITTLE "gzip x; train --train x.gz -o y", "iconv -f UTF-16 -t" },
     { UNMARKED "gzip -c x | generate model", "iconv -f UTF-16LE -t" },

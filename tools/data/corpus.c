@@ -10,16 +10,13 @@
 #include "tools/alignment/line_words.h"
 #include "tools/cli/refused.h"
 
-enum { IN_MEMORY = 64 << 20 };
-
 bool corpus_new(corpus *c, const text_encoder encoder[2], const corpus_limits *limits,
                 char *message) {
     assert(encoder[0].vocab > 0 && encoder[1].vocab > 0);
     *c = (corpus){ .encoder = { encoder[0], encoder[1] }, .limits = *limits };
-    size_t in_memory = limits->in_memory ? limits->in_memory : IN_MEMORY;
-    store_new(&c->tokens, in_memory);
-    store_new(&c->index, in_memory);
-    link_store_new(&c->links, in_memory);
+    store_new(&c->tokens, limits->in_memory);
+    store_new(&c->index, limits->in_memory);
+    link_store_new(&c->links, limits->in_memory);
     c->id_bytes = encoder[0].vocab <= 1 << 16 && encoder[1].vocab <= 1 << 16 ? 2 : 4;
     for (int i = 0; i < 2; i++) {
         c->line[i] = calloc((size_t)limits->tokens[i], sizeof *c->line[i]);

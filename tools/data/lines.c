@@ -83,9 +83,8 @@ line_status lines_next(lines *l, bool wait, char **line) {
     }
 }
 
-const char *lines_remedy(const char *message) {
-    bool other = strstr(message, "not UTF-8") != NULL;
-    return other ? "; iconv -f LATIN1 -t UTF-8 converts Latin-1" : "";
+const char *lines_remedy(const lines *l, const char *message) {
+    return text_input_remedy(l->from ? &l->from->in : &l->file, message);
 }
 
 int64_t parse_ids(const char *line, int64_t vocab, int64_t most, int32_t *ids, char *message) {

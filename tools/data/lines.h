@@ -37,8 +37,8 @@ void lines_close(lines *l);
  * dropped. With wait false it returns LINE_WAIT instead of waiting for the writer. */
 line_status lines_next(lines *l, bool wait, char **line);
 
-/* The words to put behind a message about a line: how to convert one that is not UTF-8, else "". */
-const char *lines_remedy(const char *message);
+/* The words to put behind a message about a line: see text_input_remedy. */
+const char *lines_remedy(const lines *l, const char *message);
 
 /* Read ids separated by spaces, each in 0..vocab-1, and write the first `most`. Returns how many
  * there are, 0 for a blank line, or -1 with the reason in message[256]. */

@@ -117,7 +117,8 @@ static bool check_line(pair_lines *p, int i, char *message) {
     if (p->bytes[i] == 0 && i == 0 && p->targets && p->path[1]) return true;
     if (p->bytes[i] == 0) return refuse_side(p, i, "is empty", message);
     return wf_text_check(p->text[i], p->bytes[i], why) ||
-           refuse(p, message, "line %lld of %s: %.120s%s", number, path, why, lines_remedy(why));
+           refuse(p, message, "line %lld of %s: %.120s%s", number, path, why,
+                  lines_remedy(&p->file[i], why));
 }
 
 /* Cuts text[0] at its TAB. */

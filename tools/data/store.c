@@ -14,7 +14,7 @@
 #include "tools/cli/output.h"
 #include "tools/cli/refused.h"
 
-enum { SMALLEST = 4096 };
+enum { SMALLEST = 4096, IN_MEMORY = 64 << 20 };
 
 static const char *folder(void) {
     const char *name = getenv("TMPDIR");
@@ -60,6 +60,7 @@ static bool grow(store *s, size_t capacity, char *message) {
 }
 
 void store_new(store *s, size_t in_memory) {
+    if (!in_memory) in_memory = IN_MEMORY;
     *s = (store){ .file = -1, .in_memory = in_memory < SMALLEST ? SMALLEST : in_memory };
 }
 

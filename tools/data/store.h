@@ -19,7 +19,7 @@ typedef struct store {
     int file; /* -1: none */
 } store;
 
-/* in_memory: the limit; at least 4 KiB stay in memory */
+/* in_memory: the limit, 0 for 64 MiB; at least 4 KiB stay in memory */
 void store_new(store *s, size_t in_memory);
 bool store_append(store *s, const void *bytes, size_t n, char *message);
 bool store_seal(store *s, char *message); /* ends appending; data can be read then */

@@ -11,7 +11,7 @@
 #include "core/base/utf8.h"
 #include "tools/cli/refused.h"
 
-enum { IN_MEMORY = 64 << 20, BUFFER = 1024 };
+enum { BUFFER = 1024 };
 
 /* ---- documents ------------------------------------------------------------------------------- */
 
@@ -91,7 +91,7 @@ text_status documents_next(documents *d, const char **part, size_t *bytes) {
 bool stream_new(token_stream *s, int64_t vocab, int32_t end, size_t in_memory, char *message) {
     assert(end >= 0 && end < vocab);
     *s = (token_stream){ .end = end, .id_bytes = vocab <= 1 << 16 ? 2 : 4 };
-    store_new(&s->ids, in_memory ? in_memory : IN_MEMORY);
+    store_new(&s->ids, in_memory);
     return stream_add(s, &end, 1, 0, message);
 }
 

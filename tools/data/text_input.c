@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,8 +21,11 @@ static bool is_gzip(const char *first, ssize_t n) {
 }
 
 /* Keeps the reason of a failure. Returns -1, with errno for callers that look at nothing else. */
-static ssize_t failed(text_input *in, const char *why, const char *detail) {
-    snprintf(in->failure, sizeof in->failure, "%s%.40s", why, detail);
+static WF_PRINTF(2, 3) ssize_t failed(text_input *in, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(in->failure, sizeof in->failure, format, arguments);
+    va_end(arguments);
     errno = EIO;
     return -1;
 }
@@ -49,37 +53,41 @@ static bool is_model(const char *head, int n) {
     return n >= 9 && head[8] == '{' && memcmp(head + 4, upper, sizeof upper) == 0;
 }
 
-/* First bytes of compressed files that weft cannot read, and the command that unpacks each kind.
- * Zip is left out, because a model.npz begins like a zip file. */
-static const struct compression {
+/* First bytes of files that a program unpacks, and how. */
+static const struct packed_kind {
     int at, n;
     const char *bytes, *name, *command;
-} compressions[] = { { 4, 6, "1AY&SY", "bzip2", "bunzip2 -c" },
-                     { 0, 6, "\xFD\x37zXZ", "xz", "xz -dc" },
-                     { 0, 4, "\x28\xB5\x2F\xFD", "zstd", "zstd -dc" } };
+    bool archive; /* of several files */
+} packed_kinds[] = { { 4, 6, "1AY&SY", "bzip2", "bunzip2 -c", false },
+                     { 0, 6, "\xFD\x37zXZ", "xz", "xz -dc", false },
+                     { 0, 4, "\x28\xB5\x2F\xFD", "zstd", "zstd -dc", false },
+                     { 0, 4, "PK\3\4", "zip", "unzip -p", true },
+                     { 0, 6, "7z\xBC\xAF\x27\x1C", "7z", "7z x -so", true },
+                     { 0, 6, "Rar!\x1A\7", "rar", "unrar p -inul", true } };
 
-static void judge_compression(text_input *in) {
-    for (size_t i = 0; i < sizeof compressions / sizeof *compressions; i++) {
-        const struct compression *c = compressions + i;
-        if (in->n_head < c->at + c->n || memcmp(in->head + c->at, c->bytes, (size_t)c->n) != 0)
+static void judge_packed(text_input *in) {
+    for (size_t i = 0; i < sizeof packed_kinds / sizeof *packed_kinds; i++) {
+        const struct packed_kind *k = packed_kinds + i;
+        if (in->n_head < k->at + k->n || memcmp(in->head + k->at, k->bytes, (size_t)k->n) != 0)
             continue;
-        snprintf(in->failure, sizeof in->failure,
-                 "it is compressed by %s, and only gzip is read: %s FILE > NEW unpacks it", c->name,
-                 c->command);
+        if (!k->archive)
+            failed(in, "it is compressed by %s, and only gzip is read: %s FILE > NEW unpacks it",
+                   k->name, k->command);
+        else if (!in->takes_archives)
+            failed(in, "it does not look like a text: it is a %s archive; %s FILE > NEW unpacks it",
+                   k->name, k->command);
     }
 }
 
 /* Sets the failure of a text whose encoding no program reads, and of a file that is no text. */
 static void judge_head(text_input *in) {
     const char *name = other_encoding(in->head, in->n_head);
-    judge_compression(in);
+    judge_packed(in);
     if (is_model(in->head, in->n_head))
-        failed(in, "it is a model, and a text is wanted here: name a file of lines", "");
-    if (wf_lfs_pointer(in->head, (size_t)in->n_head))
-        snprintf(in->failure, sizeof in->failure, "%s", WF_LFS_SENTENCE);
+        failed(in, "it is a model, and a text is wanted here: name a file of lines");
+    if (wf_lfs_pointer(in->head, (size_t)in->n_head)) failed(in, "%s", WF_LFS_SENTENCE);
     if (name)
-        snprintf(in->failure, sizeof in->failure,
-                 "it is %s, not UTF-8: iconv -f %s -t UTF-8 FILE > NEW converts it", name, name);
+        failed(in, "it is %s, not UTF-8: iconv -f %s -t UTF-8 FILE > NEW converts it", name, name);
 }
 
 /* Keeps the first bytes of the text as they are read, and sets the failure if they are those of
@@ -143,7 +151,7 @@ static bool unpacker_new(text_input *in) {
         return true;
     }
     free(u);
-    failed(in, "out of memory", "");
+    failed(in, "out of memory");
     return false;
 }
 
@@ -163,7 +171,7 @@ static int refill(text_input *in) {
     ssize_t got = read_raw(in, u->raw, sizeof u->raw);
     if (got < 0) return -1;
     if (got == 0 && u->inside)
-        return (int)failed(in, "it is a gzip file that ends too early: a part is missing", "");
+        return (int)failed(in, "it is a gzip file that ends too early: a part is missing");
     u->z.next_in = (Bytef *)u->raw;
     u->z.avail_in = (uInt)got;
     return got > 0;
@@ -178,9 +186,10 @@ static bool inflate_some(text_input *in) {
     u->inside = false;
     if (code == Z_STREAM_END) return inflateReset(&u->z) == Z_OK;
     if (code == Z_MEM_ERROR)
-        failed(in, "out of memory", "");
+        failed(in, "out of memory");
     else
-        failed(in, "it is a damaged gzip file: ", u->z.msg ? u->z.msg : "a dictionary is missing");
+        failed(in, "it is a damaged gzip file: %.40s",
+               u->z.msg ? u->z.msg : "a dictionary is missing");
     return false;
 }
 
@@ -212,17 +221,16 @@ static ssize_t unpack(text_input *in, char *bytes, size_t n) {
     (void)n;
     return failed(in,
                   "it is a gzip file, and this build has no zlib: unpack it, or install zlib1g-dev "
-                  "(zlib-devel) and run meson setup --reconfigure build && ninja -C build",
-                  "");
+                  "(zlib-devel) and run meson setup --reconfigure build && ninja -C build");
 }
 #endif
 
 /* ---- either ---------------------------------------------------------------------------------- */
 
 /* The first bytes of an ordinary file are read here, to recognise gzip, UTF-16 and models. */
-bool text_input_open(text_input *in, const char *path) {
+static bool open_input(text_input *in, const char *path, bool takes_archives) {
     struct stat s;
-    *in = (text_input){ .file = STDIN_FILENO };
+    *in = (text_input){ .file = STDIN_FILENO, .takes_archives = takes_archives };
     if (path && strcmp(path, "-") != 0) RETRY(in->file, open(path, O_RDONLY | O_CLOEXEC));
     if (in->file < 0) return false;
     if (fstat(in->file, &s) != 0 || !S_ISREG(s.st_mode)) return true;
@@ -237,6 +245,10 @@ bool text_input_open(text_input *in, const char *path) {
     in->looked = true;
     if (!in->packed) see_text(in, first, got);
     return true;
+}
+
+bool text_input_open(text_input *in, const char *path) {
+    return open_input(in, path, false);
 }
 
 void text_input_close(text_input *in) {
@@ -259,6 +271,13 @@ const char *text_input_failure(const text_input *in) {
     return *in->failure ? in->failure : strerror(errno);
 }
 
+const char *text_input_remedy(const text_input *in, const char *message) {
+    bool zero = strstr(message, "zero byte") != NULL, other = strstr(message, "not UTF-8") != NULL;
+    if (zero || (other && in && memchr(in->head, '\0', (size_t)in->n_head)))
+        return "; it does not look like a text";
+    return other ? "; iconv -f LATIN1 -t UTF-8 converts Latin-1" : "";
+}
+
 bool text_input_ready(const text_input *in) {
     struct pollfd p = { .fd = in->file, .events = POLLIN };
     return in->n_first > 0 || unpacker_ready(in->unpacker) || poll(&p, 1, 0) != 0;
@@ -266,12 +285,10 @@ bool text_input_ready(const text_input *in) {
 
 /* ---- a file that is read several times ------------------------------------------------------- */
 
-enum { IN_MEMORY = 64 << 20 };
-
-bool spool_open(spool *s, const char *path) {
+static bool open_spool(spool *s, const char *path, bool takes_archives) {
     *s = (spool){ 0 };
-    if (!text_input_open(&s->in, path)) return false;
-    store_new(&s->kept, IN_MEMORY);
+    if (!open_input(&s->in, path, takes_archives)) return false;
+    store_new(&s->kept, 0);
     if (fstat(s->in.file, &s->first) == 0) {
         s->keeps = s->in.packed || !S_ISREG(s->first.st_mode);
         return true;
@@ -280,6 +297,10 @@ bool spool_open(spool *s, const char *path) {
     spool_close(s);
     errno = reason;
     return false;
+}
+
+bool spool_open(spool *s, const char *path) {
+    return open_spool(s, path, false);
 }
 
 void spool_close(spool *s) {
@@ -341,7 +362,7 @@ char *spool_whole(const char *path, size_t *size, char *message) {
     size_t room = 1 << 16;
     ssize_t got = 0;
     char *bytes = NULL, *more;
-    if (!spool_open(&s, path)) return fail_to_read(path, strerror(errno), message);
+    if (!open_spool(&s, path, true)) return fail_to_read(path, strerror(errno), message);
     for (*size = 0; (more = realloc(bytes, room)) != NULL; *size += (size_t)got) {
         bytes = more;
         got = spool_read(&s, *size, bytes + *size, room - *size);

@@ -4,7 +4,7 @@
  * A gzip file is recognised by its first two bytes, and decompressed by zlib while it is read. Its
  * checksums must be right, and it must end after them. In a build without zlib the first read fails
  * with a message. The first read also fails for a text in UTF-16, a model, a file of another
- * compression, and a pointer of Git LFS, which are recognised by their first bytes. */
+ * compression, an archive, and a pointer of Git LFS, which are recognised by their first bytes. */
 #ifndef WEFT_TOOLS_DATA_TEXT_INPUT_H
 #define WEFT_TOOLS_DATA_TEXT_INPUT_H
 
@@ -23,6 +23,7 @@ typedef struct text_input {
     int file;             /* -1: not open */
     bool packed;          /* it is a gzip file; for a pipe this is known after the first read */
     bool looked;          /* the first bytes have been examined */
+    bool takes_archives;  /* it need not be a text, and may be an archive, as a model.npz */
     int n_first;          /* number of bytes of a pipe that were read to recognise it */
     char first[2];        /* these bytes, which are returned by the next read */
     char head[TEXT_HEAD]; /* the first bytes of the text, after unpacking */
@@ -37,6 +38,9 @@ void text_input_close(text_input *in);
 /* Read up to n bytes. Returns 0 at the end. -1: see text_input_failure. */
 ssize_t text_input_read(text_input *in, char *bytes, size_t n);
 const char *text_input_failure(const text_input *in);
+/* The words to put behind a message about a line of `in`, which may be NULL: that the file does not
+ * look like a text, or how to convert one that is not UTF-8, else "". */
+const char *text_input_remedy(const text_input *in, const char *message);
 /* True if bytes or the end can be read without waiting for a writer. */
 bool text_input_ready(const text_input *in);
 
@@ -62,8 +66,8 @@ void spool_close(spool *s);
 ssize_t spool_read(spool *s, size_t at, char *bytes, size_t n);
 const char *spool_failure(const spool *s);
 
-/* Read a whole file of less than 256 MiB into new memory, which the caller frees. NULL with
- * message[256]. */
+/* Read a whole file of less than 256 MiB, text or not, into new memory, which the caller frees. NULL
+ * with message[256]. */
 char *spool_whole(const char *path, size_t *size, char *message);
 
 #endif

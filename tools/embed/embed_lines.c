@@ -113,7 +113,7 @@ static void read_line(embedder *e, const lines *in, const char *path, const char
     }
     if (n < 0)
         fail(e->program, "%s, line %lld: %s%s", path, (long long)in->number, message,
-             lines_remedy(message));
+             lines_remedy(in, message));
     e->cut += n > e->model->max_len;
     if (n > e->model->max_len) n = e->model->max_len;
     to->n = n;

@@ -53,7 +53,7 @@ static bool read_line(calibration *c) {
     int64_t n = language_read(&c->language, SIDE_SRC, line, c->in.length, to, c->S, message);
     if (n < 0)
         fail(c->p, "%s, line %lld: %s%s", c->path, (long long)c->in.number, message,
-             lines_remedy(message));
+             lines_remedy(&c->in, message));
     if (n >= 1 && n <= c->S)
         c->src_length[c->n++] = (int32_t)n;
     else

@@ -39,7 +39,7 @@ static void keep_reference(job *j, const lines *l, const char *line) {
     size_t n = (size_t)j->n_reference;
     if (j->language.text && !wf_text_check(line, l->length, message))
         fail(j->program, "%s, line %lld: %s%s", path, (long long)l->number, message,
-             lines_remedy(message));
+             lines_remedy(l, message));
     if (!wf_grow(&j->reference, &j->reference_room, n + 1, sizeof *j->reference) ||
         !(j->reference[n] = strdup(line)))
         fail(j->program, "out of memory for the lines of %s", path);
@@ -242,7 +242,7 @@ _Noreturn void refuse_line(job *j, const char *why) {
     if (j->set->prompt) fail(j->program, "--prompt: %s", why);
     answer_window(j);
     fail(j->program, "%s, line %lld: %s%s", input_name(j), (long long)j->in.number, why,
-         lines_remedy(why));
+         lines_remedy(&j->in, why));
 }
 
 /* Puts the forced first tokens before a target's ids, unless it begins with them. Returns the

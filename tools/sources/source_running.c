@@ -91,7 +91,7 @@ static wf_tokenizer *learn(const dataset *m, origin *from, char *message) {
     if (*r.failure) unreadable(o->text, r.failure, message);
     if (!t && !*r.failure)
         snprintf(message, WF_MESSAGE, "%.80s: %.150s%s", o->text, why,
-                 too_few ? ": raise --vocab-size" : lines_remedy(why));
+                 too_few ? ": raise --vocab-size" : text_input_remedy(&from->text.in, why));
     return t;
 }
 
@@ -186,7 +186,7 @@ static bool add_all(dataset *m, int side, documents *d, const char *path, char *
         }
         if (!ok)
             return refused(message, "%.80s, from byte %zu: %.80s%s", path, at, why,
-                           lines_remedy(why));
+                           text_input_remedy(&d->from->in, why));
     }
 }
 
@@ -324,7 +324,7 @@ static void announce_stream(report *r, const dataset *m, int side) {
     if (m->foreign[side])
         warn(r->program, "the text %s is not UTF-8 at byte %lld%s",
              side == HELD ? "held out" : "to learn from", (long long)m->foreign[side] - 1,
-             lines_remedy("not UTF-8"));
+             text_input_remedy(NULL, "not UTF-8"));
     if (m->unknown[side])
         say(r, "         %s characters of it are unknown, and count for no more than a bit or two",
             thousands((double)m->unknown[side], numbers[3]));

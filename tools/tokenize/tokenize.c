@@ -43,12 +43,12 @@ static int next_line(void *from, const char **line, size_t *bytes) {
     }
 }
 
-/* The text to add to a message of the library: which option helps. "": none does. */
-static const char *option_for(const char *message) {
+/* The text to add to a message of the library: which option helps, or what the lines are. */
+static const char *advice_for(const lines *in, const char *message) {
     if (strstr(message, "but this text is enough for"))
         return ": lower --vocab-size or give more text";
     if (strncmp(message, "vocab_size", 10) == 0) return ": raise --vocab-size";
-    return "";
+    return lines_remedy(in, message);
 }
 
 /* Learns from the lines of `input` (NULL: stdin), and writes the file `path`. Exits with a
@@ -61,7 +61,7 @@ static void tokenizer_learn(const program *p, const wf_json_learn_options *o, co
     if (!lines_open(&r.in, input)) fail(p, "%s can't be read: %s", name, strerror(errno));
     char *json = wf_json_learn(o, next_line, &r, message);
     if (!json && *r.message) fail(p, "%s: %s", name, r.message);
-    if (!json) fail(p, "%s: %s%s", name, message, option_for(message));
+    if (!json) fail(p, "%s: %s%s", name, message, advice_for(&r.in, message));
     lines_close(&r.in);
     if (!output_write(path, json, strlen(json), message)) fail(p, "%s", message);
     free(json);
@@ -195,7 +195,8 @@ static const char *input_name(void) {
 }
 
 static _Noreturn void refuse(const job *j, const char *message) {
-    fail(&self, "%s, line %" PRId64 ": %s", input_name(), j->in.number, message);
+    fail(&self, "%s, line %" PRId64 ": %s%s", input_name(), j->in.number, message,
+         lines_remedy(&j->in, message));
 }
 
 static void grow(job *j, int64_t n) {
