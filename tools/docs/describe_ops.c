@@ -1,6 +1,7 @@
 /* tools/docs/describe_ops.c - every op of the library as a line of JSON, with an example that has
  * run: operands, results, gradients and the gradient rule. manual.py makes the manual from these
- * lines. Exits with 1 if an op has no example in op_examples.inc, or one that fails. */
+ * lines. Exits with 1 if an op has no example in op_examples.inc, or one that fails, or if the lines
+ * are not complete. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,7 @@
 #include "ops/ops.h"
 #include "ops/ops_internal.h"
 #include "tools/cli/jsonl.h"
+#include "tools/cli/options/options.h"
 #include "tools/cli/terminal.h"
 #include "tools/draw/gradient_rule.h"
 #include "tools/draw/node_values.h"
@@ -29,6 +31,8 @@ typedef struct op_example {
     bool training;
     operand in[MOST_OPERANDS]; /* operands; one of dtype 0 ends the list */
 } op_example;
+
+static const program self = { .name = "describe-ops" };
 
 static const wf_op *op_named(const char *name) {
     for (int i = 0; i < wf_op_count(); i++)
@@ -85,16 +89,15 @@ static wf_tensor *new_operand(wf_graph *g, const operand *o, int i) {
     }
     if (!o->is_leaf) return wf_constant_array(g, WF_F64, o->ndim, o->shape, o->values);
     wf_tensor *leaf = wf_buffer(g, name, WF_F64, o->ndim, o->shape, wf_init_zeros());
-    wf_write(leaf, o->values, wf_bytes(leaf));
-    return leaf;
+    return leaf && wf_write(leaf, o->values, wf_bytes(leaf)) ? leaf : NULL;
 }
 
 /* 1, 2, 3... in the shape of y: a cotangent that shows which element of it went where. */
 static wf_tensor *counting(wf_tensor *y) {
     int64_t n = wf_count(y);
-    double *values = malloc(((size_t)n + 1) * sizeof *values);
-    for (int64_t i = 0; values && i < n; i++) values[i] = (double)(i + 1);
-    wf_tensor *t = values ? wf_constant_array(y->graph, WF_F64, y->ndim, y->shape, values) : NULL;
+    double *values = memory_or_fail(&self, malloc(((size_t)n + 1) * sizeof *values));
+    for (int64_t i = 0; i < n; i++) values[i] = (double)(i + 1);
+    wf_tensor *t = wf_constant_array(y->graph, WF_F64, y->ndim, y->shape, values);
     free(values);
     return t;
 }
@@ -108,25 +111,14 @@ static wf_tensor *find_node(const wf_graph *g, const wf_op *op, int from) {
     return NULL;
 }
 
-/* The operands that have a gradient, each once. */
-static int with_gradient(const wf_tensor *y, wf_tensor **x) {
-    int n = 0;
-    for (int i = 0; i < y->n_in; i++) {
-        bool skip = !y->in[i] || y->in[i]->dtype == WF_I32 || (y->op->shape_only >> i & 1) ||
-                    (y->op->nondiff >> i & 1);
-        for (int k = 0; k < n; k++) skip |= x[k] == y->in[i];
-        if (!skip) x[n++] = y->in[i];
-    }
-    return n;
-}
-
-/* Records gradients of y. x receives the operands that have a gradient, each once; dy a cotangent
- * with the values 1, 2, 3...; dx the gradient for each x. Returns the number of x, perhaps 0. */
-static int differentiate(wf_tensor *y, wf_tensor **x, wf_tensor **dy, wf_tensor **dx) {
-    if (y->op->no_grad || y->op->writes || y->dtype == WF_I32) return 0;
-    int n = with_gradient(y, x);
+/* Records gradients of y. x receives the operands that have a gradient, each once, and place their
+ * indices; dy a cotangent with the values 1, 2, 3...; dx the gradient for each x. Returns the number
+ * of x, perhaps 0. */
+static int differentiate(wf_tensor *y, wf_tensor **x, int *place, wf_tensor **dy, wf_tensor **dx) {
+    int n = operands_with_gradient(y, x, place);
+    if (!n) return 0;
     *dy = counting(y);
-    if (n) wf_vjp(&y, dy, 1, x, n, dx);
+    wf_vjp(&y, dy, 1, x, n, dx);
     return n;
 }
 
@@ -137,6 +129,7 @@ static wf_tensor *record_example(wf_graph *g, const wf_op *op, const op_example 
     int n = 0;
     for (int i = 0; i < MOST_OPERANDS && row->in[i].dtype; i++) {
         x[i] = new_operand(g, &row->in[i], i);
+        if (!x[i]) return NULL;
         if (x[i]->dtype != WF_I32) wrt[n++] = x[i];
     }
     int first = wf_node_count(g);
@@ -162,7 +155,9 @@ static void put_tensor(jsonl *out, wf_plan *p, const char *name, const wf_tensor
     json_text(out, "name", name);
     json_text(out, "type", t->dtype == WF_I32 ? "i32" : "real");
     json_text(out, "shape", wf_shape_text(t->graph, t->ndim, t->shape, shape, sizeof shape));
-    json_text(out, "text", wf_print(p, t, text, sizeof text) < 0 ? "" : text);
+    bool printed = wf_print(p, t, text, sizeof text) >= 0;
+    json_text(out, "text", printed ? text : "");
+    out->failed |= !printed;
     json_close(out, '}');
 }
 
@@ -188,7 +183,7 @@ static void put_results(jsonl *out, wf_plan *p, const wf_tensor *y) {
 }
 
 static void put_gradients(jsonl *out, wf_plan *p, const wf_tensor *y, const wf_tensor *dy,
-                          wf_tensor **x, wf_tensor **dx, int n) {
+                          const int *place, wf_tensor **dx, int n) {
     char name[32], labelled[40];
     if (!n) return;
     json_open(out, "dy", '[');
@@ -196,9 +191,7 @@ static void put_gradients(jsonl *out, wf_plan *p, const wf_tensor *y, const wf_t
     json_close(out, ']');
     json_open(out, "gradients", '[');
     for (int k = 0; k < n; k++) {
-        int i = 0;
-        while (y->in[i] != x[k]) i++;
-        snprintf(labelled, sizeof labelled, "d%s", operand_name(y->op, i, name));
+        snprintf(labelled, sizeof labelled, "d%s", operand_name(y->op, place[k], name));
         if (dx[k]) put_tensor(out, p, labelled, dx[k]);
     }
     json_close(out, ']');
@@ -234,10 +227,12 @@ static wf_plan *new_plan(wf_tensor *y, const op_example *row, wf_tensor **dx, in
 /* False: message[256]. */
 static bool put_example(jsonl *out, const wf_op *op, const op_example *row, char *message) {
     wf_graph *g = wf_graph_new(&(wf_graph_options){ .real = WF_F64, .seed = 1 });
+    memory_or_fail(&self, g);
     wf_tensor *x[WF_MAX_OPERANDS], *dx[WF_MAX_OPERANDS] = { NULL }, *dy = NULL;
     char attributes[ATTRIBUTES_TEXT], rule[RULE_TEXT];
+    int place[WF_MAX_OPERANDS];
     wf_tensor *y = record_example(g, op, row);
-    int n = y ? differentiate(y, x, &dy, dx) : 0;
+    int n = y ? differentiate(y, x, place, &dy, dx) : 0;
     wf_plan *p = y && wf_ok(g) ? new_plan(y, row, dx, n) : NULL;
     json_text(out, "code", row->code);
     /* An update changes its operands, which are leaves, so they are printed before the run. */
@@ -247,7 +242,7 @@ static bool put_example(jsonl *out, const wf_op *op, const op_example *row, char
         json_text(out, "settings", attributes_text(y, attributes));
         if (!y->op->writes) put_operands(out, p, "inputs", y, false);
         put_results(out, p, y);
-        put_gradients(out, p, y, dy, x, dx, n);
+        put_gradients(out, p, y, dy, place, dx, n);
         out->failed |= gradient_rule(y, rule) == NULL;
         json_text(out, "rule", rule);
     } else {
@@ -268,13 +263,15 @@ int main(void) {
         const wf_op *op = wf_op_at(i);
         const op_example *row = example_of(op);
         put_op(&out, op);
-        if (!row || !put_example(&out, op, row, message)) {
-            json_text(&out, "error", row ? message : "op_examples.inc has no example");
-            whole = false;
-        }
+        const char *error = row ? NULL : "op_examples.inc has no example";
+        if (row && !put_example(&out, op, row, message)) error = message;
+        if (error) json_text(&out, "error", error);
+        if (error) warn(&self, "%s: %s", op->name, error);
+        whole = whole && !error;
         json_end(&out);
     }
+    if (out.failed && !ferror(stdout)) warn(&self, "out of memory: not all of it is shown");
+    whole = whole && !out.failed;
     json_free(&out);
-    bool written = fflush(stdout) == 0 && !ferror(stdout);
-    return whole && written ? 0 : 1;
+    return close_stdout(&self, whole ? EXIT_DONE : EXIT_FAILED);
 }

@@ -100,9 +100,9 @@ static void put_expression(writer *w, const wf_tensor *t, int depth) {
     if (t->result) put(w, "[%d]", t->result);
 }
 
-/* Finds the operands that may have a gradient, each once. Returns how many. */
-static int real_operands(const wf_tensor *y, wf_tensor **x, int *place) {
+int operands_with_gradient(const wf_tensor *y, wf_tensor **x, int *place) {
     int n = 0;
+    if (y->op->no_grad || y->op->writes || y->dtype == WF_I32) return 0;
     for (int i = 0; i < y->n_in; i++) {
         bool skip = !y->in[i] || y->in[i]->dtype == WF_I32 || (y->op->shape_only >> i & 1) ||
                     (y->op->nondiff >> i & 1);
@@ -116,11 +116,11 @@ static int real_operands(const wf_tensor *y, wf_tensor **x, int *place) {
 
 const char *gradient_rule(wf_tensor *y, char text[RULE_TEXT]) {
     wf_tensor *x[WF_MAX_OPERANDS], *dx[WF_MAX_OPERANDS] = { NULL };
-    int place[WF_MAX_OPERANDS], n = real_operands(y, x, place);
+    int place[WF_MAX_OPERANDS], n = operands_with_gradient(y, x, place);
     char name[32];
     const char *none = y->op->no_grad;
     text[0] = '\0';
-    if (none || y->dtype == WF_I32 || n == 0 || y->op->writes) {
+    if (n == 0) {
         snprintf(text, RULE_TEXT, "none%s%.200s", none ? ": " : "", none ? none : "");
         return text;
     }

@@ -13,4 +13,8 @@ enum { RULE_TEXT = 1024 };
  * be used at the same time. Returns text; NULL: out of memory. */
 const char *gradient_rule(wf_tensor *y, char text[RULE_TEXT]);
 
+/* Find the operands of y for which its op has gradients, each once, and their indices. Returns how
+ * many there are. */
+int operands_with_gradient(const wf_tensor *y, wf_tensor **x, int *place);
+
 #endif
