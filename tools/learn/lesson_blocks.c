@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Allocates n doubles, or ends the program: the sizes are small, so without this memory nothing
  * works. */
@@ -208,6 +209,43 @@ void block_ff(const struct ff_weights *w, const double *x, int rows, int D, int 
         if (HAS(m, FF_RESIDUAL)) y[i] += x[i];
     }
     free(in), free(inner);
+}
+
+/* ---- layers ---------------------------------------------------------------------------------- */
+
+static void compute_part(const sample *s, const layer_part *p, const double *x, int rows,
+                         double *y) {
+    int D = s->size['D'];
+    if (!p->attention) {
+        block_ff(p->ff, x, rows, D, s->size['F'], 0, y);
+        return;
+    }
+    double *own = room(p->keys * D);
+    for (int i = 0; i < p->keys * D; i++) own[i] = x[i % (rows * D)];
+    block_heads(p->attention, p->queries ? p->queries : x, rows, p->from ? p->from : own, p->keys,
+                p->mask, D, s->size['H'], 0, p->weights, y);
+    free(own);
+}
+
+void block_layer(const sample *s, const layer_part *parts, int n, norm_order order, const double *x,
+                 int rows, double *y) {
+    int D = s->size['D'], count = rows * D;
+    size_t bytes = (size_t)count * sizeof *x;
+    double *a = room(count), *in = room(count), *f = room(count);
+    memcpy(a, x, bytes);
+    for (const layer_part *p = parts; p < parts + n; p++) {
+        memcpy(in, a, bytes);
+        if (p->norm && order == NORM_BEFORE) block_norm(p->norm, a, rows, D, 0, in);
+        compute_part(s, p, in, rows, f);
+        memcpy(in, f, bytes);
+        if (p->norm && order == NORM_OF_RESULT) block_norm(p->norm, in, rows, D, 0, f);
+        const double *residual = p->residual == LAYER_INPUT ? x : a;
+        for (int i = 0; i < count && p->residual != NO_INPUT; i++) f[i] += residual[i];
+        memcpy(a, f, bytes);
+        if (p->norm && order == NORM_AFTER) block_norm(p->norm, f, rows, D, 0, a);
+    }
+    memcpy(y, a, bytes);
+    free(a), free(in), free(f);
 }
 
 /* ---- weights --------------------------------------------------------------------------------- */

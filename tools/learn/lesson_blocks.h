@@ -97,6 +97,30 @@ enum {
 void block_ff(const struct ff_weights *w, const double *x, int rows, int D, int F, uint64_t m,
               double *y);
 
+/* ---- layers ---------------------------------------------------------------------------------- */
+
+/* A part of a layer: an attention or a feed-forward, with a residual and a norm around it. */
+typedef struct layer_part {
+    const struct attention_weights *attention; /* NULL: the part is `ff` */
+    const struct ff_weights *ff;
+    const struct norm_weights *norm; /* NULL: there is none */
+    /* Queries of an attention, and its keys and values [keys, D]. NULL: what the part reads, again
+     * from its first row on if there are more keys than rows. */
+    const double *queries, *from;
+    int keys;
+    const float *mask; /* [rows, keys] */
+    double *weights;   /* [H, rows, keys], or NULL */
+    enum { PART_INPUT, LAYER_INPUT, NO_INPUT } residual;
+} layer_part;
+
+/* norm(x + f(x)), x + f(norm(x)), x + norm(f(x)) */
+typedef enum { NORM_AFTER, NORM_BEFORE, NORM_OF_RESULT } norm_order;
+
+/* x [rows, D] -> y, by the parts one after another; the sizes D, H and F are those of s. y may be
+ * x. */
+void block_layer(const sample *s, const layer_part *parts, int n, norm_order order, const double *x,
+                 int rows, double *y);
+
 /* ---- their weights --------------------------------------------------------------------------- */
 
 /* Arrays of a task, from index `at` on. A layer of a stack of L layers uses its part of each array.

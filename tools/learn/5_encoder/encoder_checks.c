@@ -29,91 +29,50 @@ enum {
 
 /* ---- a layer --------------------------------------------------------------------------------- */
 
-typedef struct layer {
-    struct encoder_weights w;
-    const float *keep;
-    int S, D, H, F;
-    uint64_t m;
-} layer;
-
-static void attend(const layer *l, const double *x, double *y) {
-    float *mask = calloc((size_t)(l->S * l->S) + 1, sizeof *mask);
-    if (!mask) return;
-    for (int i = 0; i < l->S * l->S; i++) {
-        int token = HAS(l->m, MASKED_ROWS) ? i / l->S : i % l->S;
-        mask[i] = HAS(l->m, NO_MASK) ? 1 : l->keep[token];
-        if (HAS(l->m, KEEP_TURNED)) mask[i] = 1 - mask[i];
-        if (HAS(l->m, MASKED_BOTH)) mask[i] *= l->keep[i / l->S];
+/* The mask [S, S], correct or with mistakes. The caller frees it. */
+static float *mask_of(const sample *s, uint64_t m) {
+    int S = s->size['S'];
+    const float *keep = s->in[KEEP];
+    float *mask = calloc((size_t)(S * S) + 1, sizeof *mask);
+    for (int i = 0; mask && i < S * S; i++) {
+        int token = HAS(m, MASKED_ROWS) ? i / S : i % S;
+        mask[i] = HAS(m, NO_MASK) ? 1 : keep[token];
+        if (HAS(m, KEEP_TURNED)) mask[i] = 1 - mask[i];
+        if (HAS(m, MASKED_BOTH)) mask[i] *= keep[i / S];
     }
-    block_heads(&l->w.self, x, l->S, x, l->S, mask, l->D, l->H, 0, NULL, y);
-    free(mask);
+    return mask;
 }
 
-/* y = norm(residual + f), correct or with mistakes; y may be `residual`. */
-static void join(const layer *l, const struct norm_weights *norm, const double *residual,
-                 const double *f, bool no_residual, bool no_norm, double *y) {
-    int n = l->S * l->D;
-    double *sum = room(n), *normed = room(n);
-    block_norm(norm, f, l->S, l->D, 0, normed);
-    for (int i = 0; i < n; i++) {
-        sum[i] = HAS(l->m, NORM_OF_F) ? normed[i] : f[i];
-        if (!no_residual) sum[i] += residual[i];
-    }
-    if (no_norm || HAS(l->m, NORM_OF_F))
-        memcpy(y, sum, (size_t)n * sizeof *y);
-    else
-        block_norm(norm, sum, l->S, l->D, 0, y);
-    free(sum), free(normed);
-}
-
-static void pre_layer(const layer *l, const double *x, double *out) {
-    int n = l->S * l->D;
-    double *a = room(n), *b = room(n);
-    block_norm(&l->w.norm1, x, l->S, l->D, 0, a);
-    attend(l, a, b);
-    for (int i = 0; i < n; i++) b[i] += x[i];
-    block_norm(&l->w.norm2, b, l->S, l->D, 0, a);
-    block_ff(&l->w.ff, a, l->S, l->D, l->F, 0, out);
-    for (int i = 0; i < n; i++) out[i] += b[i];
-    free(a), free(b);
-}
-
-static void post_layer(const layer *l, const double *x, double *out) {
-    int n = l->S * l->D;
-    double *f = room(n), *a = room(n);
-    const struct norm_weights *norm[] = { &l->w.norm1, &l->w.norm2 };
-    bool turn = HAS(l->m, NORMS_EXCHANGED), first = HAS(l->m, FF_FIRST);
-    for (int i = 0; i < n; i++) a[i] = x[i];
-    for (int k = 0; k < 2; k++) {
-        bool is_ff = (k == 1) != first;
-        if (HAS(l->m, is_ff ? NO_FF : NO_ATTENTION)) continue;
-        if (is_ff)
-            block_ff(&l->w.ff, a, l->S, l->D, l->F, 0, f);
-        else
-            attend(l, a, f);
-        int which = is_ff != turn;
-        if (HAS(l->m, NORM1_TWICE)) which = 0;
-        if (HAS(l->m, NORM2_TWICE)) which = 1;
-        join(l, norm[which], is_ff && HAS(l->m, OLD_RESIDUAL) ? x : a, f,
-             HAS(l->m, is_ff ? NO_RESIDUAL_2 : NO_RESIDUAL_1),
-             HAS(l->m, is_ff ? NO_NORM_2 : NO_NORM_1), a);
-    }
-    memcpy(out, a, (size_t)n * sizeof *out);
-    free(f), free(a);
-}
-
+/* Layer `number`, correct or with mistakes. Beside PRE_NORM, only mistakes of the mask count. */
 static void model_one(const sample *s, int number, uint64_t m, const double *x, double *out) {
-    layer l = { encoder_of(s, LAYER, number),
-                s->in[KEEP],
-                s->size['S'],
-                s->size['D'],
-                s->size['H'],
-                s->size['F'],
-                m };
-    if (HAS(m, PRE_NORM))
-        pre_layer(&l, x, out);
-    else
-        post_layer(&l, x, out);
+    struct encoder_weights w = encoder_of(s, LAYER, number);
+    const struct norm_weights *norms[] = { &w.norm1, &w.norm2 };
+    norm_order order = HAS(m, NORM_OF_F) ? NORM_OF_RESULT : NORM_AFTER;
+    float *mask = mask_of(s, m);
+    layer_part parts[2];
+    int n = 0;
+    if (HAS(m, PRE_NORM)) {
+        order = NORM_BEFORE;
+        m = 0;
+    }
+    for (unsigned k = 0; k < 2; k++) {
+        bool is_ff = k != HAS(m, FF_FIRST);
+        unsigned which = is_ff != HAS(m, NORMS_EXCHANGED);
+        if (HAS(m, is_ff ? NO_FF : NO_ATTENTION)) continue;
+        if (HAS(m, NORM1_TWICE)) which = 0;
+        if (HAS(m, NORM2_TWICE)) which = 1;
+        layer_part *p = &parts[n++];
+        *p = (layer_part){ .attention = is_ff ? NULL : &w.self,
+                           .ff = &w.ff,
+                           .norm = norms[which],
+                           .keys = s->size['S'],
+                           .mask = mask };
+        if (is_ff && HAS(m, OLD_RESIDUAL)) p->residual = LAYER_INPUT;
+        if (HAS(m, is_ff ? NO_RESIDUAL_2 : NO_RESIDUAL_1)) p->residual = NO_INPUT;
+        if (HAS(m, is_ff ? NO_NORM_2 : NO_NORM_1) && order == NORM_AFTER) p->norm = NULL;
+    }
+    if (mask) block_layer(s, parts, n, order, x, s->size['S'], out);
+    free(mask);
 }
 
 static void run_layer(const sample *s, float *const *out) {

@@ -1,7 +1,6 @@
 /* tools/learn/6_decoder/decoder_checks.c - checks exercise 6: its task and known mistakes. */
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "tools/learn/lesson_blocks.h"
 #include "tools/learn/lesson_recipe.h"
@@ -34,91 +33,51 @@ enum {
     KEEP_TURNED
 };
 
-typedef struct layer {
-    struct decoder_weights w;
-    const double *y, *memory;
-    const float *keep;
-    double *weights; /* of the cross-attention */
-    int T, S, D, H, F;
-    uint64_t m;
-} layer;
-
-static float self_mask(const layer *l, int i, int j) {
-    if (HAS(l->m, NO_CAUSAL)) return 1;
-    if (HAS(l->m, SOURCE_MASK_SELF)) return j < l->S ? l->keep[j] : 1;
-    if (HAS(l->m, WRONG_TRIANGLE)) return j >= i;
-    return HAS(l->m, STRICT) ? j < i : j <= i;
-}
-
-static float cross_mask(const layer *l, int i, int j) {
-    if (HAS(l->m, CAUSAL_CROSS)) return j <= i;
-    if (HAS(l->m, KEEP_TURNED)) return 1 - l->keep[j];
-    return HAS(l->m, NO_PADDING) ? 1 : l->keep[j];
-}
-
-static void self_attention(const layer *l, const double *x, double *f) {
-    float *mask = calloc((size_t)(l->T * l->T) + 1, sizeof *mask);
-    for (int i = 0; mask && i < l->T * l->T; i++) mask[i] = self_mask(l, i / l->T, i % l->T);
-    block_heads(&l->w.self, x, l->T, x, l->T, mask, l->D, l->H, 0, NULL, f);
-    free(mask);
-}
-
-/* The cross-attention of the exercise, or that of a known mistake. */
-static void cross_attention(const layer *l, const double *x, double *f) {
-    int n = l->T * l->D, rows = l->S * l->D;
-    float *mask = calloc((size_t)(l->T * l->S) + 1, sizeof *mask);
-    double *from = room(rows), *queries = room(n);
-    for (int i = 0; mask && i < l->T * l->S; i++) mask[i] = cross_mask(l, i / l->S, i % l->S);
-    for (int i = 0; i < rows; i++)
-        from[i] = HAS(l->m, EXCHANGED) || HAS(l->m, SELF_TWICE) ? x[i % n] : l->memory[i];
-    for (int i = 0; i < n; i++) {
-        queries[i] = HAS(l->m, EXCHANGED) ? l->memory[i % rows] : x[i];
-        if (HAS(l->m, Y_QUERIES)) queries[i] = l->y[i];
-    }
-    block_heads(HAS(l->m, SAME_WEIGHTS) ? &l->w.self : &l->w.cross, queries, l->T, from, l->S, mask,
-                l->D, l->H, 0, l->weights, f);
-    free(mask), free(from), free(queries);
-}
-
 enum { SELF, CROSS, FEED };
 
-static void sublayer(const layer *l, int kind, const double *x, double *f) {
-    if (kind == SELF) self_attention(l, x, f);
-    if (kind == CROSS) cross_attention(l, x, f);
-    if (kind == FEED) block_ff(&l->w.ff, x, l->T, l->D, l->F, 0, f);
+static float self_mask(const sample *s, uint64_t m, int i, int j) {
+    if (HAS(m, NO_CAUSAL)) return 1;
+    if (HAS(m, SOURCE_MASK_SELF)) return j < s->size['S'] ? s->in[KEEP][j] : 1;
+    if (HAS(m, WRONG_TRIANGLE)) return j >= i;
+    return HAS(m, STRICT) ? j < i : j <= i;
 }
 
-static bool is_left_out(const layer *l, int kind) {
-    static const int by[] = { NO_SELF, NO_CROSS, NO_FF };
-    return HAS(l->m, by[kind]);
+static float cross_mask(const sample *s, uint64_t m, int i, int j) {
+    if (HAS(m, CAUSAL_CROSS)) return j <= i;
+    if (HAS(m, KEEP_TURNED)) return 1 - s->in[KEEP][j];
+    return HAS(m, NO_PADDING) ? 1 : s->in[KEEP][j];
 }
 
-static void model_layer_of(const layer *l, double *out) {
+/* A mask of [T, keys]. The caller frees it. */
+static float *mask_of(const sample *s, uint64_t m, int keys,
+                      float (*may)(const sample *s, uint64_t m, int i, int j)) {
+    int n = s->size['T'] * keys;
+    float *mask = calloc((size_t)n + 1, sizeof *mask);
+    for (int i = 0; mask && i < n; i++) mask[i] = may(s, m, i / keys, i % keys);
+    return mask;
+}
+
+/* Lists the parts of the layer in the order of their computation, correct or with mistakes. all: the
+ * parts by kind, as they are without mistakes of their order. Returns how many there are. */
+static int arrange(const layer_part all[3], uint64_t m, layer_part parts[3]) {
     static const int no_residual[] = { NO_RESIDUAL_1, NO_RESIDUAL_2, NO_RESIDUAL_3 };
-    const struct norm_weights *norms[] = { &l->w.norm1, &l->w.norm2, &l->w.norm3 };
-    int n = l->T * l->D;
-    double *a = room(n), *f = room(n), *in = room(n);
-    memcpy(a, l->y, (size_t)n * sizeof *a);
+    static const int left_out[] = { NO_SELF, NO_CROSS, NO_FF };
+    int n = 0;
     for (int k = 0; k < 3; k++) {
-        int kind = HAS(l->m, CROSS_FIRST) && k < 2 ? 1 - k : k;
-        int norm = HAS(l->m, NORMS_EXCHANGED) && kind < 2 ? 1 - kind : kind;
-        if (norm == CROSS && HAS(l->m, NORM1_TWICE)) norm = SELF;
-        if (norm == FEED && HAS(l->m, NORM2_TWICE)) norm = CROSS;
-        if (is_left_out(l, kind)) continue;
-        memcpy(in, a, (size_t)n * sizeof *in);
-        if (HAS(l->m, PRE_NORM)) block_norm(norms[norm], a, l->T, l->D, 0, in);
-        sublayer(l, kind, in, f);
-        bool old = (kind == CROSS && HAS(l->m, OLD_RESIDUAL_2)) ||
-                   (kind == FEED && HAS(l->m, OLD_RESIDUAL_3));
-        const double *residual = old ? l->y : a;
-        for (int i = 0; i < n && !HAS(l->m, no_residual[kind]); i++) f[i] += residual[i];
-        if (HAS(l->m, PRE_NORM))
-            memcpy(a, f, (size_t)n * sizeof *a);
-        else
-            block_norm(norms[norm], f, l->T, l->D, 0, a);
+        int kind = HAS(m, CROSS_FIRST) && k < 2 ? 1 - k : k;
+        int norm = HAS(m, NORMS_EXCHANGED) && kind < 2 ? 1 - kind : kind;
+        if (norm == CROSS && HAS(m, NORM1_TWICE)) norm = SELF;
+        if (norm == FEED && HAS(m, NORM2_TWICE)) norm = CROSS;
+        if (HAS(m, left_out[kind])) continue;
+        layer_part *p = &parts[n++];
+        *p = all[kind];
+        p->norm = all[norm].norm;
+        bool old = (kind == CROSS && HAS(m, OLD_RESIDUAL_2)) ||
+                   (kind == FEED && HAS(m, OLD_RESIDUAL_3));
+        if (old) p->residual = LAYER_INPUT;
+        if (HAS(m, no_residual[kind])) p->residual = NO_INPUT;
     }
-    memcpy(out, a, (size_t)n * sizeof *out);
-    free(a), free(f), free(in);
+    return n;
 }
 
 /* ---- the task -------------------------------------------------------------------------------- */
@@ -140,23 +99,30 @@ static void weft_layer(const sample *s, wf_graph *g, wf_tensor *const *in, wf_te
 }
 
 static void model_layer(const sample *s, uint64_t m, double *const *out) {
-    double *y = doubles_of(s->in[Y], s->count[Y]),
-           *memory = doubles_of(s->in[MEMORY], s->count[MEMORY]);
-    layer l = { decoder_of(s, LAYER, 0),
-                y,
-                memory,
-                s->in[KEEP],
-                out[0],
-                s->size['T'],
-                s->size['S'],
-                s->size['D'],
-                s->size['H'],
-                s->size['F'],
-                m };
+    struct decoder_weights w = decoder_of(s, LAYER, 0);
+    int T = s->size['T'], S = s->size['S'], n = T * s->size['D'];
+    double *y = doubles_of(s->in[Y], s->count[Y]), *turned = room(n);
+    double *memory = doubles_of(s->in[MEMORY], s->count[MEMORY]);
+    float *causal = mask_of(s, m, T, self_mask), *padding = mask_of(s, m, S, cross_mask);
+    const layer_part all[] = {
+        [SELF] = { .attention = &w.self, .norm = &w.norm1, .keys = T, .mask = causal },
+        [CROSS] = { .attention = HAS(m, SAME_WEIGHTS) ? &w.self : &w.cross,
+                    .norm = &w.norm2,
+                    .queries = HAS(m, EXCHANGED) || HAS(m, Y_QUERIES) ? turned : NULL,
+                    .from = HAS(m, EXCHANGED) || HAS(m, SELF_TWICE) ? NULL : memory,
+                    .keys = S,
+                    .mask = padding,
+                    .weights = out[0] },
+        [FEED] = { .ff = &w.ff, .norm = &w.norm3 }
+    };
+    layer_part parts[3];
+    for (int i = 0; i < n; i++) turned[i] = HAS(m, Y_QUERIES) ? y[i] : memory[i % s->count[MEMORY]];
     /* The weights stay NaN if a mistake leaves the cross-attention out. */
-    for (int i = 0; i < l.H * l.T * l.S; i++) out[0][i] = NAN;
-    model_layer_of(&l, out[1]);
-    free(y), free(memory);
+    for (int i = 0; i < s->size['H'] * T * S; i++) out[0][i] = NAN;
+    block_layer(s, parts, arrange(all, m, parts), HAS(m, PRE_NORM) ? NORM_BEFORE : NORM_AFTER, y, T,
+                out[1]);
+    free(y), free(turned), free(memory);
+    free(causal), free(padding);
 }
 
 enum { V_Y, V_MEMORY, V_SELF, V_SUM, V_A, V_CROSS, V_SUM_2, V_B, V_FF, V_SUM_3 };

@@ -92,46 +92,38 @@ static void weft_model(const sample *s, wf_graph *g, wf_tensor *const *in, wf_te
 
 /* ---- the same in double ---------------------------------------------------------------------- */
 
-typedef struct sizes {
-    int D, H, F;
-} sizes;
-
-/* y = norm(y + f) */
-static void join(const struct norm_weights *w, const double *f, int n, int D, double *y) {
-    double *sum = room(n * D);
-    for (int i = 0; i < n * D; i++) sum[i] = y[i] + f[i];
-    block_norm(w, sum, n, D, 0, y);
-    free(sum);
-}
-
-static void attend(const struct attention_weights *w, const double *x, int T, const double *kv,
-                   int S, const float *keep, bool causal, sizes z, double *f) {
+/* The mask [T, S]: with keep, tokens alone are looked at, without it all; or causal. The caller frees
+ * it. */
+static float *mask_of(int T, int S, const float *keep, bool causal) {
     float *mask = calloc((size_t)(T * S) + 1, sizeof *mask);
     for (int i = 0; mask && i < T * S; i++)
         mask[i] = causal ? i % S <= i / S : !keep || keep[i % S] != 0;
-    block_heads(w, x, T, kv, S, mask, z.D, z.H, 0, NULL, f);
+    return mask;
+}
+
+static void encode(const sample *s, int layer, const float *keep, double *x) {
+    struct encoder_weights w = encoder_of(s, ENCODER, layer);
+    int S = s->size['S'];
+    float *mask = mask_of(S, S, keep, false);
+    const layer_part parts[] = {
+        { .attention = &w.self, .norm = &w.norm1, .keys = S, .mask = mask },
+        { .ff = &w.ff, .norm = &w.norm2 }
+    };
+    block_layer(s, parts, 2, NORM_AFTER, x, S, x);
     free(mask);
 }
 
-static void encode(const struct encoder_weights *w, const float *keep, int S, sizes z, double *x) {
-    double *f = room(S * z.D);
-    attend(&w->self, x, S, x, S, keep, false, z, f);
-    join(&w->norm1, f, S, z.D, x);
-    block_ff(&w->ff, x, S, z.D, z.F, 0, f);
-    join(&w->norm2, f, S, z.D, x);
-    free(f);
-}
-
-static void decode(const struct decoder_weights *w, int T, const double *memory, const float *keep,
-                   int S, sizes z, double *y) {
-    double *f = room(T * z.D);
-    attend(&w->self, y, T, y, T, NULL, true, z, f);
-    join(&w->norm1, f, T, z.D, y);
-    attend(&w->cross, y, T, memory, S, keep, false, z, f);
-    join(&w->norm2, f, T, z.D, y);
-    block_ff(&w->ff, y, T, z.D, z.F, 0, f);
-    join(&w->norm3, f, T, z.D, y);
-    free(f);
+static void decode(const sample *s, int layer, const double *memory, const float *keep, double *y) {
+    struct decoder_weights w = decoder_of(s, DECODER, layer);
+    int T = s->size['T'], S = s->size['S'];
+    float *causal = mask_of(T, T, NULL, true), *mask = mask_of(T, S, keep, false);
+    const layer_part parts[] = {
+        { .attention = &w.self, .norm = &w.norm1, .keys = T, .mask = causal },
+        { .attention = &w.cross, .norm = &w.norm2, .from = memory, .keys = S, .mask = mask },
+        { .ff = &w.ff, .norm = &w.norm3 }
+    };
+    block_layer(s, parts, 3, NORM_AFTER, y, T, y);
+    free(causal), free(mask);
 }
 
 static double *embedded(const sample *s, int table, int ids, bool scaled, bool placed) {
@@ -157,27 +149,23 @@ static void log_softmax(double *row, int n, bool log_too) {
 }
 
 static void model_model(const sample *s, uint64_t m, double *const *out) {
-    sizes z = { s->size['D'], s->size['H'], s->size['F'] };
-    int S = s->size['S'], T = s->size['T'], V = s->size['V'], layers = s->size['L'];
+    int D = s->size['D'], T = s->size['T'], V = s->size['V'], layers = s->size['L'];
     int decoded = HAS(m, ONE_LAYER) ? 1 : layers;
     const float *keep = HAS(m, NO_KEEP) ? NULL : s->in[KEEP];
     bool scaled = !HAS(m, NO_SCALE), placed = !HAS(m, NO_POSITIONS);
     double *memory = embedded(s, TABLES, SOURCE, scaled, placed);
     double *y = embedded(s, HAS(m, ONE_TABLE) ? TABLES : TABLES + 1, TARGET, scaled,
                          placed && !HAS(m, NO_TARGET_POSITIONS));
-    double *first = room(T * z.D);
-    memcpy(first, y, (size_t)(T * z.D) * sizeof *y);
-    for (int i = 0; i < layers * (HAS(m, ENCODED_TWICE) ? 2 : 1) && !HAS(m, NO_ENCODER); i++) {
-        struct encoder_weights w = encoder_of(s, ENCODER, i % layers);
-        encode(&w, keep, S, z, memory);
-    }
+    double *first = room(T * D);
+    memcpy(first, y, (size_t)(T * D) * sizeof *y);
+    for (int i = 0; i < layers * (HAS(m, ENCODED_TWICE) ? 2 : 1) && !HAS(m, NO_ENCODER); i++)
+        encode(s, i % layers, keep, memory);
     for (int i = 0; i < decoded && !HAS(m, NO_DECODER); i++) {
-        struct decoder_weights w = decoder_of(s, DECODER, HAS(m, SAME_LAYERS) ? 0 : i);
-        if (HAS(m, NOT_CHAINED)) memcpy(y, first, (size_t)(T * z.D) * sizeof *y);
-        decode(&w, T, memory, HAS(m, NO_KEEP_IN_DECODER) ? NULL : keep, S, z, y);
+        if (HAS(m, NOT_CHAINED)) memcpy(y, first, (size_t)(T * D) * sizeof *y);
+        decode(s, HAS(m, SAME_LAYERS) ? 0 : i, memory, HAS(m, NO_KEEP_IN_DECODER) ? NULL : keep, y);
     }
     uint64_t last = HAS(m, OUT_TURNED) << LINEAR_TURNED | HAS(m, NO_OUT_BIAS) << LINEAR_NO_BIAS;
-    block_linear(y, T, z.D, s->in[HAS(m, TABLE_OUT) ? TABLES + 1 : OUT], s->in[OUT + 1], V, last,
+    block_linear(y, T, D, s->in[HAS(m, TABLE_OUT) ? TABLES + 1 : OUT], s->in[OUT + 1], V, last,
                  out[0]);
     for (int t = 0; t < T && (HAS(m, SOFTMAX) || HAS(m, LOG_SOFTMAX)); t++)
         log_softmax(out[0] + t * V, V, HAS(m, LOG_SOFTMAX));
