@@ -188,35 +188,33 @@ static const lesson_task slopes_task = {
     .model = model_slopes,
     .mistakes = {
         [TANH_OF_A] = { "tanh from its operand", "1 - a * a is in the place of 1 - y * y: the "
-                                                 "slope of "
-                        "tanh comes from its result." },
-        [NOT_SQUARED] = { "tanh: y is not squared", "The slope of tanh is 1 - y * y, and not 1 - "
-                                                    "y." },
-        [OWN_FACTOR] = { "product: its own factor", "A factor gets the other one: of y = a * b, "
-                                                    "dy/da is b." },
-        [SUB_SIGN] = { "difference: no minus", "Of y = a - b, y falls where b rises: dy/db is "
-                                               "-1." },
+                        "slope of tanh comes from its result." },
+        [NOT_SQUARED] = { "tanh: y is not squared",
+                          "The slope of tanh is 1 - y * y, and not 1 - y." },
+        [OWN_FACTOR] = { "product: its own factor",
+                         "A factor gets the other one: of y = a * b, dy/da is b." },
+        [SUB_SIGN] = { "difference: no minus",
+                       "Of y = a - b, y falls where b rises: dy/db is -1." },
         [DIV_SIGN] = { "quotient: no minus", "Of y = a / b, a larger divisor makes a smaller "
-                                             "quotient: "
-                       "dy/db is -a / (b * b)." },
-        [DIV_ONCE] = { "quotient: b is not squared", "Of y = a / b, dy/db is -a / (b * b), and not "
-                       "-a / b." },
+                       "quotient: dy/db is -a / (b * b)." },
+        [DIV_ONCE] = { "quotient: b is not squared",
+                       "Of y = a / b, dy/db is -a / (b * b), and not -a / b." },
         [DIV_BY_A] = { "quotient: multiplied by b", "Of y = a / b, dy/da is 1 / b, and not b." },
         [EXP_OF_A] = { "exp: its operand", "The slope of exp is exp itself: y, and not a." },
         [RELU_ALL] = { "relu: 1 everywhere", "Below 0 relu is flat, and its slope is 0." },
         [RELU_VALUE] = { "relu: its value", "The slope of relu is 1 above 0, and not y." },
         [ADD_FACTORS] = { "sum: taken for a product", "Of y = a + b, both slopes are 1." },
         [TANH_PLUS] = { "tanh: plus", "The slope of tanh is 1 - y * y: it is never above 1." },
-        [RELU_MINUS] = { "relu: -1 below 0", "Below 0 relu is flat, and its slope is 0. (-1 is that of "
-                         "the absolute value.)" },
-        [SIGMOID] = { "tanh: the slope of the sigmoid", "y * (1 - y) belongs to 1 / (1 + exp(-x)). "
-                      "The slope of tanh is 1 - y * y." },
-        [DIV_QUOTIENT] = { "quotient: dy/da is y", "Of y = a / b, dy/da is 1 / b: a itself is not "
-                           "in its slope." },
+        [RELU_MINUS] = { "relu: -1 below 0", "Below 0 relu is flat, and its slope is 0. (-1 is "
+                         "that of the absolute value.)" },
+        [SIGMOID] = { "tanh: the slope of the sigmoid",
+                      "y * (1 - y) belongs to 1 / (1 + exp(-x)). The slope of tanh is 1 - y * y." },
+        [DIV_QUOTIENT] = { "quotient: dy/da is y",
+                           "Of y = a / b, dy/da is 1 / b: a itself is not in its slope." },
         [TANH_TWICE] = { "tanh: taken twice", "y is tanh(a) already: the slope is 1 - y * y." },
         [EXP_TWICE] = { "exp: taken twice", "y is exp(a) already, and the slope of exp: it is y." },
-        [DIV_SLOPE_OF_B] = { "quotient: a is missing", "-1 / (b * b) is the slope of 1 / b. Of "
-                                                       "y = a / b it is a times that." },
+        [DIV_SLOPE_OF_B] = { "quotient: a is missing", "-1 / (b * b) is the slope of 1 / b. Of y = "
+                             "a / b it is a times that." },
     },
 };
 
@@ -344,24 +342,20 @@ static const lesson_task backward_task = {
     .model = model_backward,
     .mistakes = {
         [NO_SEED] = { "the result has no gradient of 1", "The walk begins with the last node, "
-                                                         "whose grad is 1. "
-                      "Otherwise every share is 0." },
-        [OVERWRITTEN] = { "a share overwrites the one before", "A node that is used twice gets two "
-                          "shares: add them with +=." },
+                      "whose grad is 1. Otherwise every share is 0." },
+        [OVERWRITTEN] = { "a share overwrites the one before",
+                          "A node that is used twice gets two shares: add them with +=." },
         [OVERWRITTEN_TOO] = { "a share overwrites the one before, even that of no operand",
-                              "A node that is used twice gets two shares: add them with +=. Here "
-                              "a tanh writes 0 into "
-                              "node 0, too, because its b is 0." },
-        [FIRST_NODE] = { "the first node has the gradient of 1", "The result is the last node: "
-                        "tape[n - 1].grad = 1." },
-        [FORWARD] = { "from front to back", "A node may hand on its grad only when it is whole, "
-                                            "so begin "
-                      "with the last node and end with the first." },
-        [NOT_CLEARED] = { "old gradients are kept", "Each call begins anew: set every grad to 0 "
-                                                    "first." },
+                              "A node that is used twice gets two shares: add them with +=. Here a "
+                              "tanh writes 0 into node 0, too, because its b is 0." },
+        [FIRST_NODE] = { "the first node has the gradient of 1",
+                         "The result is the last node: tape[n - 1].grad = 1." },
+        [FORWARD] = { "from front to back", "A node may hand on its grad only when it is whole, so "
+                      "begin with the last node and end with the first." },
+        [NOT_CLEARED] = { "old gradients are kept",
+                          "Each call begins anew: set every grad to 0 first." },
         [NO_CHAIN] = { "no chain rule", "A share is the slope times the grad of the node itself. "
-                                        "Here it "
-                       "is the slope alone." },
+                       "Here it is the slope alone." },
         [FIRST_OPERAND] = { "only the first operand", "The second operand gets its share, too." },
         [SEED_VALUE] = { "the last gradient is its value", "The last node changes with itself, one "
                          "to one: its grad is 1, whatever its value." },
@@ -369,19 +363,19 @@ static const lesson_task backward_task = {
                                  "twice gets two shares: add them with +=, for a as for b." },
         [ONLY_B_OVERWRITTEN] = { "a share of b overwrites the one before", "A node that is used "
                                  "twice gets two shares: add them with +=, for b as for a." },
-        [ONLY_B_OVERWRITTEN_TOO] = { "a share of b overwrites the one before, even that of no "
-                                     "operand", "A node that is used twice gets two shares: add "
-                                     "them with +=. Here a tanh writes 0 into node 0, too, because "
-                                     "its b is 0." },
-        [VALUES_HANDED_ON] = { "values are handed on", "A share is the slope times the node's grad, "
-                               "and not times its value." },
+        [ONLY_B_OVERWRITTEN_TOO] = { "a share of b overwrites the one before, even that "
+                                      "of no operand",
+                                     "A node that is used twice gets two shares: add them with +=. "
+                                     "Here a tanh writes 0 into node 0, too, because its b is 0." },
+        [VALUES_HANDED_ON] = { "values are handed on", "A share is the slope times the node's "
+                               "grad, and not times its value." },
         [LAST_SKIPPED] = { "no share arrives", "Only the last node has a gradient. The walk begins "
                            "with tape[n - 1], and a share is the slope times the grad of the node, "
                            "not of its operand." },
         [EVERY_GRAD_1] = { "every grad starts at 1", "Only the last node begins with 1, the slope "
                            "of the result itself. All others begin with 0." },
-        [SLOPES_EXCHANGED] = { "the slopes of a and b exchanged", "a gets the node's grad times "
-                               "da, and b times db." },
+        [SLOPES_EXCHANGED] = { "the slopes of a and b exchanged",
+                               "a gets the node's grad times da, and b times db." },
     },
 };
 

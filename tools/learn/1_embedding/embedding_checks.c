@@ -208,17 +208,17 @@ static const lesson_task input_task = {
     .model = model_input,
     .mistakes = { [NO_POSITIONS] = { "no positions",
                                      "These are the embeddings alone: without positions a "
-                                     "Transformer "
-                                     "can't tell \"dog bites man\" from \"man bites dog\"." },
+                                     "Transformer can't tell \"dog bites man\" from \"man bites "
+                                     "dog\"." },
                   [SCALED_TOO] = { "positions are scaled, too",
-                                   "sqrt(D) multiplies the embeddings alone. Scale first, "
-                                   "then add the positions." },
+                                   "sqrt(D) multiplies the embeddings "
+                                   "alone. Scale first, then add the positions." },
                   [OF_IDS] = { "positions of the ids",
-                               "The waves are those of position ids[t], and not of t: the place "
-                               "in the sequence counts." },
+                               "The waves are those of position ids[t], "
+                               "and not of t: the place in the sequence counts." },
                   [TIMES] = { "embeddings times positions",
-                              "The waves are added to the embeddings. A product is 0 wherever a "
-                              "wave is." },
+                              "The waves are added to the "
+                              "embeddings. A product is 0 wherever a wave is." },
                   [ONLY_POSITIONS] = { "no embeddings",
                                        "These are the positions alone: is the sum overwritten?" },
                   EMBED_ROWS,

@@ -87,36 +87,31 @@ static const lesson_task softmax_task = {
     .weft = weft_softmax,
     .model = model_softmax,
     .mistakes = {
-        [COLUMNS] = { "softmax over the wrong axis", "Columns sum to 1 here. Each row is a "
-                                                     "softmax of "
-                      "its own: sum over the columns of one row." },
-        [ALL_ROWS] = { "softmax over all rows together", "The whole matrix sums to 1. Each row "
-                                                         "needs a "
-                       "sum of its own." },
+        [COLUMNS] = { "softmax over the wrong axis", "Columns sum to 1 here. Each row is a softmax "
+                      "of its own: sum over the columns of one row." },
+        [ALL_ROWS] = { "softmax over all rows together",
+                       "The whole matrix sums to 1. Each row needs a sum of its own." },
         [RUNNING] = { "the sum is not set to 0 for every row", "Sum and largest number go on from "
-                        "the rows before: set "
-                      "them inside the loop over rows." },
-        [NO_EXP] = { "no exp", "The numbers are divided by their sum without exp: negative "
-                               "numbers make "
-                     "negative weights." },
-        [NO_MAX] = { "no largest number subtracted", "exp of a large number is infinite, and "
-                                                     "infinity by "
-                     "infinity is no number. Subtract the row's largest number first." },
-        [NO_MAX_DOUBLE] = { "no largest number subtracted, and a sum in float", "exp gives a double, "
-                            "but its sum in a float is infinite for large numbers, and 0 for "
-                            "small ones. Subtract the row's largest number first." },
-        [BY_LARGEST] = { "not divided by the sum", "The largest result of a row is 1 here. Divide by "
-                         "the sum of the exponentials, so that a row sums to 1." },
-        [BY_COUNT] = { "divided by the number of columns", "Divide by the sum of the exponentials, so "
-                       "that a row sums to 1, and not by how many there are." },
-        [LOG] = { "a logarithm too many", "These are log-probabilities. A softmax is the "
-                                          "exponentials "
-                  "themselves." },
-        [MOST_AFTER] = { "the largest number is subtracted after exp", "exp(x[j] - most), and not "
-                         "exp(x[j]) - most." },
-        [MOST_FROM_0] = { "the search for the largest begins at 0", "A row may have negative numbers "
-                          "alone: begin with its first number, or with -INFINITY. Else every "
-                          "exponential of a row far below 0 is 0, and 0 / 0 is no number." },
+                      "the rows before: set them inside the loop over rows." },
+        [NO_EXP] = { "no exp", "The numbers are divided by their sum without exp: negative numbers "
+                     "make negative weights." },
+        [NO_MAX] = { "no largest number subtracted",
+                     "exp of a large number is infinite, and infinity by infinity is no number. "
+                     "Subtract the row's largest number first." },
+        [NO_MAX_DOUBLE] = { "no largest number subtracted, and a sum in float", "exp gives a "
+                            "double, but its sum in a float is infinite for large numbers, and 0 "
+                            "for small ones. Subtract the row's largest number first." },
+        [BY_LARGEST] = { "not divided by the sum", "The largest result of a row is 1 here. Divide "
+                         "by the sum of the exponentials, so that a row sums to 1." },
+        [BY_COUNT] = { "divided by the number of columns", "Divide by the sum of the exponentials, "
+                       "so that a row sums to 1, and not by how many there are." },
+        [LOG] = { "a logarithm too many",
+                  "These are log-probabilities. A softmax is the exponentials themselves." },
+        [MOST_AFTER] = { "the largest number is subtracted after exp",
+                         "exp(x[j] - most), and not exp(x[j]) - most." },
+        [MOST_FROM_0] = { "the search for the largest begins at 0", "A row may have negative "
+                          "numbers alone: begin with its first number, or with -INFINITY. Else "
+                          "every exponential of a row far below 0 is 0, and 0 / 0 is no number." },
         [TWO] = { "2 to the x", "exp2 is the power of two. A softmax takes exp, the power of e." },
     },
 };
@@ -158,21 +153,17 @@ static const lesson_task mask_task = {
     .model = model_mask,
     .mistakes = {
         [UPPER] = { "mask of the wrong triangle", "Each position looks at those after it: the 1s "
-                                                  "stand "
-                    "above the diagonal. The key j may not be later than the query i." },
+                    "stand above the diagonal. The key j may not be later than the query i." },
         [STRICT] = { "the diagonal is missing", "A position may look at itself, too: j <= i and "
-                                                "not "
-                     "j < i. Without it the first row may look nowhere." },
+                     "not j < i. Without it the first row may look nowhere." },
         [INVERTED] = { "mask inverted", "1 stands where a position may look, and 0 where it may "
-                                        "not. "
-                       "These are exchanged." },
+                       "not. These are exchanged." },
         [ONE_LATER] = { "one later position is seen", "j <= i is the last one that i may look at. "
                         "With i + 1 the answer itself is read." },
-        [ADDITIVE] = { "0 and -INFINITY in the mask", "Such a mask is added to scores elsewhere. Here 1 "
-                       "means may look, and 0 may not." },
+        [ADDITIVE] = { "0 and -INFINITY in the mask", "Such a mask is added to scores elsewhere. "
+                       "Here 1 means may look, and 0 may not." },
         [ALL_ONES] = { "nothing is masked", "Every position may look at every other one. The "
-                                            "future, "
-                       "j > i, must be 0." },
+                       "future, j > i, must be 0." },
     },
 };
 
@@ -333,57 +324,46 @@ static const lesson_task attention_task = {
     .weft = weft_attention,
     .model = model_attention,
     .mistakes = {
-        [NO_ROOT] = { "no 1/sqrt(d)", "The scores are not divided by sqrt(d). A product of d "
-                                      "terms grows "
-                      "with sqrt(d), and the softmax would look at one key alone." },
+        [NO_ROOT] = { "no 1/sqrt(d)", "The scores are not divided by sqrt(d). A product of d terms "
+                      "grows with sqrt(d), and the softmax would look at one key alone." },
         [BY_D] = { "1/d instead of 1/sqrt(d)", "The scores are divided by d, which makes them too "
-                                               "small: "
-                   "every key gets nearly the same weight. Divide by its root." },
+                   "small: every key gets nearly the same weight. Divide by its root." },
         [TIMES_ROOT] = { "multiplied by sqrt(d)", "The scores are multiplied by sqrt(d). Divide." },
         [ROOT_OF_KEYS] = { "divided by the root of the number of keys", "sqrt(S) is in the place "
-                        "of "
-                           "sqrt(d): d is the number of terms in each product." },
+                           "of sqrt(d): d is the number of terms in each product." },
         [SCALED_AFTER] = { "scaled after the softmax", "The weights are divided by sqrt(d), and no "
                            "longer sum to 1. Divide the scores, before the softmax." },
         [AFTER_SOFTMAX] = { "mask after the softmax", "Masked keys still count in the sum, so a "
-                                                      "row "
-                            "sums to less than 1. Mask the scores, before the softmax." },
+                            "row sums to less than 1. Mask the scores, before the softmax." },
         [ZERO_SCORE] = { "masked scores are 0", "A score of 0, or -1e-20, is a score like others: "
-                                                "exp of it is 1. "
-                         "A masked score is -INFINITY, whose exponential is 0." },
-        [OTHER_WAY] = { "mask inverted", "Scores are masked where the mask is 1. 1 means: may "
-                                         "look." },
-        [NO_MASK] = { "the mask is not used", "The results are those without a mask. Set the "
-                                              "score to "
-                      "-INFINITY where the mask is 0." },
+                         "exp of it is 1. A masked score is -INFINITY, whose exponential is 0." },
+        [OTHER_WAY] = { "mask inverted",
+                        "Scores are masked where the mask is 1. 1 means: may look." },
+        [NO_MASK] = { "the mask is not used", "The results are those without a mask. Set the score "
+                      "to -INFINITY where the mask is 0." },
         [AXIS] = { "softmax over the wrong axis", "Each key's weights sum to 1 over the queries. "
-                                                  "Each "
-                   "query's must sum to 1 over the keys: along a row of the scores." },
+                   "Each query's must sum to 1 over the keys: along a row of the scores." },
         [K_COLUMNS] = { "k is read by columns", "Element c of key j is k[j * d + c]. Here it is "
-                                                "read as "
-                        "k[c * S + j], as if k were transposed in memory." },
-        [NOT_A_NUMBER] = { "a row that may look nowhere is NaN", "All its scores are -INFINITY, "
-                        "and "
-                           "-INFINITY minus -INFINITY is no number. Such a row has weights of 0." },
+                        "read as k[c * S + j], as if k were transposed in memory." },
+        [NOT_A_NUMBER] = { "a row that may look nowhere is NaN",
+                           "All its scores are -INFINITY, and -INFINITY minus -INFINITY is no "
+                           "number. Such a row has weights of 0." },
         [UNIFORM] = { "a row that may look nowhere looks everywhere", "With a fill such as -1e9 a "
-                        "row "
-                      "of nothing but masked keys gets equal weights. They must be 0." },
-        [ADDED] = { "the mask is added", "The mask is 1 and 0 here, and not 0 and -INFINITY: "
-                                         "adding it "
-                    "masks nothing." },
-        [SCORES_OUT] = { "no softmax", "weights holds the scores. They must pass through "
-                                       "softmax." },
+                      "row of nothing but masked keys gets equal weights. They must be 0." },
+        [ADDED] = { "the mask is added",
+                    "The mask is 1 and 0 here, and not 0 and -INFINITY: adding it masks nothing." },
+        [SCORES_OUT] = { "no softmax",
+                         "weights holds the scores. They must pass through softmax." },
         [SCORES_MIXED] = { "out is made of the scores", "The weights are right. out takes them: "
                            "weights[i * S + j] * v[j * e + c], and not the scores." },
         [ROOT_OF_VALUES] = { "divided by the root of the width of v", "sqrt(e) is in the place of "
                              "sqrt(d): d is the number of terms in each product." },
-        [NOT_SQUARE_ROOT] = { "divided by the square of d", "The scores are divided by d * d. "
-                              "Divide by the root of d." },
+        [NOT_SQUARE_ROOT] = { "divided by the square of d",
+                              "The scores are divided by d * d. Divide by the root of d." },
         [V_OF_QUERY] = { "v is read by the query's row", "The weight of key j belongs to the value "
                          "of key j: v[j * e + c], and not v[i * e + c]." },
         [V_COLUMNS] = { "v is read by columns", "Element c of value j is v[j * e + c]. Here it is "
-                                                "read "
-                        "as v[c * S + j], as if v were transposed in memory." },
+                        "read as v[c * S + j], as if v were transposed in memory." },
         [WEIGHTS_TURNED] = { "weights are read transposed", "The weight of key j for query i is "
                              "weights[i * S + j]. Here it is read as weights[j * T + i]." },
     },

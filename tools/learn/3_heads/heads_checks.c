@@ -37,19 +37,18 @@ static const lesson_task linear_task = {
     .model = model_linear,
     .mistakes = {
         [LINEAR_TURNED] = { "weight transposed", "w is [out, in]: the weights of output o are the "
-                                                 "row "
-                            "w[o * in] to w[o * in + in - 1]. Here a column is read." },
+                            "row w[o * in] to w[o * in + in - 1]. Here a column is read." },
         [LINEAR_NO_BIAS] = { "no bias", "b[o] is not added." },
-        [LINEAR_BIAS_OF_ROW] = { "the bias of the row", "b[t] is added. The bias belongs to the "
-                                 "output: b[o]." },
+        [LINEAR_BIAS_OF_ROW] = { "the bias of the row",
+                                 "b[t] is added. The bias belongs to the output: b[o]." },
         [LINEAR_BIAS_EACH] = { "the bias in each term", "b[o] is added once for each product. It "
                                "is added once, to their sum." },
         [LINEAR_BIAS_TWICE] = { "the bias is added twice", "Does the sum begin with b[o], and is "
                                 "b[o] added at the end, too? Once is enough." },
-        [LINEAR_FIRST_BIAS] = { "the bias of the first output", "b[0] is added everywhere. Output o "
-                                "has the bias b[o]." },
-        [LINEAR_LAST] = { "only the last term", "Each product overwrites the one before it: add "
-                          "with +=." },
+        [LINEAR_FIRST_BIAS] = { "the bias of the first output",
+                                "b[0] is added everywhere. Output o has the bias b[o]." },
+        [LINEAR_LAST] = { "only the last term",
+                          "Each product overwrites the one before it: add with +=." },
     },
 };
 
@@ -91,54 +90,45 @@ static const lesson_task heads_task = {
     .weft = weft_of_heads,
     .model = model_heads,
     .mistakes = {
-        [HEADS_OF_MODEL] = { "scaled by the width of the model", "The scores are divided by "
-                        "sqrt(D), and "
-                             "not by sqrt(d): a head's products have d = D / H terms." },
+        [HEADS_OF_MODEL] = { "scaled by the width of the model",
+                             "The scores are divided by sqrt(D), and not by sqrt(d): a head's "
+                             "products have d = D / H terms." },
         [HEADS_UNSCALED] = { "no 1/sqrt(d)", "The scores are not divided by sqrt(d)." },
         [HEADS_TURNED] = { "wq, wk, wv transposed", "The projections are read by columns. linear "
-                                                    "of this "
-                           "exercise reads w as [out, in]." },
+                           "of this exercise reads w as [out, in]." },
         [HEADS_OUT_TURNED] = { "wo transposed", "The last projection is read by columns." },
-        [HEADS_ROWS] = { "heads split along the wrong axis", "q [T, D] is taken as [H, T, d] as "
-                        "it lies in "
-                         "memory, which cuts it by tokens. Head h has columns h * d and on of "
-                         "every row." },
-        [HEADS_INTERLEAVED] = { "heads take turns by column", "Head h has columns h * d to h * d "
-                        "+ d - 1, "
-                                "side by side. Here it has every H-th column." },
-        [HEADS_NOT_REJOINED] = { "heads are not rejoined in order", "The results are stored head "
-                        "after head, "
-                                 "[H, T, d]. Each row must have those of all heads: [T, H * d]." },
+        [HEADS_ROWS] = { "heads split along the wrong axis",
+                         "q [T, D] is taken as [H, T, d] as it lies in memory, which cuts it by "
+                         "tokens. Head h has columns h * d and on of every row." },
+        [HEADS_INTERLEAVED] = { "heads take turns by column", "Head h has columns h * d to h * d + "
+                                "d - 1, side by side. Here it has every H-th column." },
+        [HEADS_NOT_REJOINED] = { "heads are not rejoined in order",
+                                 "The results are stored head after head, [H, T, d]. Each row must "
+                                 "have those of all heads: [T, H * d]." },
         [HEADS_NO_OUT] = { "no output projection", "The joined heads are the result. They must "
-                                                   "pass through "
-                           "linear with wo and bo, which mixes them." },
+                           "pass through linear with wo and bo, which mixes them." },
         [HEADS_NO_BIAS] = { "no bias in the projections", "bq, bk and bv are not added." },
         [HEADS_NO_OUT_BIAS] = { "no bias in the output", "bo is not added." },
-        [HEADS_Q_OF_KEYS] = { "queries come from kv", "Queries are projected from x, keys and "
-                                                      "values from "
-                              "kv." },
+        [HEADS_Q_OF_KEYS] = { "queries come from kv",
+                              "Queries are projected from x, keys and values from kv." },
         [HEADS_KV_OF_QUERIES] = { "keys and values come from x", "Keys and values are projected "
-                        "from kv. From x "
-                                  "it is self-attention, whatever kv says." },
-        [HEADS_K_FOR_V] = { "values use the weights of keys", "Values have weights of their own: "
-                        "wv and "
-                            "bv." },
-        [HEADS_FIRST_ONLY] = { "every head is the first one", "All heads read columns 0 to d - 1: "
-                        "is h used in "
-                               "the index?" },
+                                  "from kv. From x it is self-attention, whatever kv says." },
+        [HEADS_K_FOR_V] = { "values use the weights of keys",
+                            "Values have weights of their own: wv and bv." },
+        [HEADS_FIRST_ONLY] = { "every head is the first one",
+                               "All heads read columns 0 to d - 1: is h used in the index?" },
         [HEADS_NO_MASK] = { "the mask is not used", "The mask must be handed on to attention." },
         [HEADS_K_OF_QUERIES] = { "keys come from x", "Keys and values are projected from kv." },
         [HEADS_V_OF_QUERIES] = { "values come from x", "Keys and values are projected from kv." },
-        [HEADS_CUT_BY_ROWS] = { "heads are taken along the wrong axis", "take_head reads a head as "
-                                "one piece of memory. It has columns h * d and on of every row: "
-                                "x[t * D + h * d + j]." },
-        [HEADS_OUT_TWICE] = { "the output projection is used twice", "linear with wo and bo comes "
-                              "once, at the end." },
-        [HEADS_ONE_PLACE] = { "every head writes the weights of the first", "The weights of head "
-                        "h begin at weights + h * "
-                              "T * S." },
-        [HEADS_FIRST_MASKED] = { "only the first head is masked", "One mask [T, S] is for all "
-                        "heads." },
+        [HEADS_CUT_BY_ROWS] = { "heads are taken along the wrong axis",
+                                "take_head reads a head as one piece of memory. It has columns h * "
+                                "d and on of every row: x[t * D + h * d + j]." },
+        [HEADS_OUT_TWICE] = { "the output projection is used twice",
+                              "linear with wo and bo comes once, at the end." },
+        [HEADS_ONE_PLACE] = { "every head writes the weights of the first",
+                              "The weights of head h begin at weights + h * T * S." },
+        [HEADS_FIRST_MASKED] = { "only the first head is masked",
+                                 "One mask [T, S] is for all heads." },
     },
 };
 

@@ -40,50 +40,42 @@ static const lesson_task norm_task = {
     .model = model_norm,
     .mistakes = {
         [NORM_NO_EPS] = { "no eps", "EPS is not added to the variance. A row of equal numbers "
-                                    "would be "
-                          "divided by 0." },
+                          "would be divided by 0." },
         [NORM_EPS_OUTSIDE] = { "eps outside the root", "EPS belongs to the variance, under the "
-                                                       "root: "
-                               "sqrt(variance + EPS), and not sqrt(variance) + EPS." },
+                               "root: sqrt(variance + EPS), and not sqrt(variance) + EPS." },
         [NORM_UNBIASED] = { "unbiased variance", "The sum of squares is divided by D - 1. Layer "
-                                                 "norm takes the "
-                            "mean of the squares: divide by D." },
-        [NORM_NO_ROOT] = { "divided by the variance", "The root is missing: divide by the "
-                                                      "standard deviation, "
-                           "sqrt(variance + EPS)." },
+                            "norm takes the mean of the squares: divide by D." },
+        [NORM_NO_ROOT] = { "divided by the variance", "The root is missing: divide by the standard "
+                           "deviation, sqrt(variance + EPS)." },
         [NORM_NO_MEAN] = { "no mean", "The mean is not subtracted, nor is it in the variance. "
-                                      "(That is "
-                           "nearly RMSNorm.)" },
+                           "(That is nearly RMSNorm.)" },
         [NORM_MEAN_STAYS] = { "the mean is not subtracted", "The variance is right, but the "
-                        "numbers are not "
-                              "centred: subtract the mean from each." },
+                              "numbers are not centred: subtract the mean from each." },
         [NORM_AXIS] = { "norm over the wrong axis", "Columns are normalised here, which is nearly "
-                                                    "batch norm. "
-                        "Each row has a mean and a variance of its own." },
+                        "batch norm. Each row has a mean and a variance of its own." },
         [NORM_NO_GAMMA] = { "no gamma", "The result is not multiplied by gamma[j]." },
         [NORM_NO_BETA] = { "no beta", "beta[j] is not added." },
-        [NORM_BETA_FIRST] = { "beta before gamma", "Multiply by gamma, then add beta: beta is not "
-                                                   "multiplied." },
+        [NORM_BETA_FIRST] = { "beta before gamma",
+                              "Multiply by gamma, then add beta: beta is not multiplied." },
         [NORM_ALL_ROWS] = { "one norm for all rows", "Mean and variance are those of the whole "
-                                                     "matrix. Each row "
-                            "has its own." },
+                            "matrix. Each row has its own." },
         [NORM_RUNNING_MEAN] = { "the mean is not set to 0 for every row", "It goes on from the row "
                                 "before: set it inside the loop over rows." },
         [NORM_RUNNING_VARIANCE] = { "the variance is not set to 0 for every row", "It goes on from "
                                     "the row before: set it inside the loop over rows." },
-        [NORM_GAMMA_OF_ROW] = { "gamma of the row", "gamma has a number for each column: gamma[j], "
-                                "and not gamma[t]." },
-        [NORM_RAW_VARIANCE] = { "the mean is not in the variance", "The mean is subtracted from the "
-                                "numbers, and not in the squares: (x[j] - mean) * (x[j] - mean)." },
+        [NORM_GAMMA_OF_ROW] = { "gamma of the row",
+                                "gamma has a number for each column: gamma[j], and not gamma[t]." },
+        [NORM_RAW_VARIANCE] = { "the mean is not in the variance",
+                                "The mean is subtracted from the numbers, and not in the squares: "
+                                "(x[j] - mean) * (x[j] - mean)." },
         [NORM_NOT_DIVIDED] = { "a sum in the place of the variance", "The sum of squares is not "
                                "divided by D. The variance is their mean." },
-        [NORM_ABSOLUTE] = { "distances are not squared", "The variance is the mean of the squares of "
-                            "the distances from the mean." },
-        [NORM_GAMMA_PLUS_1] = { "1 + gamma in the place of gamma", "gamma is the whole factor. (Some "
-                                "models store it less 1.)" },
-        [NORM_RUNNING] = { "mean and variance are not set to 0 for every row", "They go on from "
-                        "the row before: set them "
-                           "inside the loop over rows." },
+        [NORM_ABSOLUTE] = { "distances are not squared", "The variance is the mean of the squares "
+                            "of the distances from the mean." },
+        [NORM_GAMMA_PLUS_1] = { "1 + gamma in the place of gamma",
+                                "gamma is the whole factor. (Some models store it less 1.)" },
+        [NORM_RUNNING] = { "mean and variance are not set to 0 for every row",
+                           "They go on from the row before: set them inside the loop over rows." },
     },
 };
 
@@ -126,25 +118,24 @@ static const lesson_task ff_task = {
     .model = model_ff,
     .mistakes = {
         [FF_NO_RELU] = { "no relu", "Without relu between them, two linear layers are one." },
-        [FF_RELU_LAST] = { "relu after the second layer", "relu belongs between the two layers. "
-                                                          "At the end it "
-                           "makes every result positive." },
+        [FF_RELU_LAST] = { "relu after the second layer", "relu belongs between the two layers. At "
+                           "the end it makes every result positive." },
         [FF_RELU_FIRST] = { "relu before the first layer", "relu belongs between the two layers." },
         [FF_NO_B1] = { "no b1", "The bias of the first layer is not added." },
         [FF_NO_B2] = { "no b2", "The bias of the second layer is not added." },
         [FF_W1_TURNED] = { "w1 transposed", "w1 is [F, D]: from D to F." },
         [FF_W2_TURNED] = { "w2 transposed", "w2 is [D, F]: from F to D." },
-        [FF_RESIDUAL] = { "a residual inside", "x is added to the result. That is for the block "
-                                               "around it." },
+        [FF_RESIDUAL] = { "a residual inside",
+                          "x is added to the result. That is for the block around it." },
         [FF_B1_TWICE] = { "b1 in both layers", "The second layer has the bias b2." },
         [FF_RELU_TWICE] = { "a second relu at the end", "relu belongs between the two layers, and "
                             "is not used again: results may be negative." },
         [FF_RELU_TURNED] = { "relu keeps what is below 0", "relu sets to 0 what is below 0, and "
                              "keeps the rest. Here it is the other way round." },
-        [FF_LEAKY] = { "relu lets a hundredth through", "Below 0 relu is 0. (0.01 x there is leaky "
-                       "relu.)" },
-        [FF_ABSOLUTE] = { "absolute value for relu", "relu is 0 for what is below 0, and not its "
-                                                     "absolute value." },
+        [FF_LEAKY] = { "relu lets a hundredth through",
+                       "Below 0 relu is 0. (0.01 x there is leaky relu.)" },
+        [FF_ABSOLUTE] = { "absolute value for relu",
+                          "relu is 0 for what is below 0, and not its absolute value." },
     },
 };
 
@@ -287,8 +278,7 @@ static const lesson_task post_task = {
     .weft = weft_post,
     .model = model_post,
     .mistakes = { [OTHER_ORDER] = { "norm before instead of after",
-                                    "This is x + feed_forward(norm(x)), which "
-                                    "is pre_norm." },
+                                    "This is x + feed_forward(norm(x)), which is pre_norm." },
                   BLOCK_ROWS },
 };
 
@@ -303,11 +293,10 @@ static const lesson_task pre_task = {
     .weft = weft_pre,
     .model = model_pre,
     .mistakes = { [OTHER_ORDER] = { "norm after instead of before",
-                                    "This is norm(x + feed_forward(x)), which is "
-                                    "post_norm." },
+                                    "This is norm(x + feed_forward(x)), which is post_norm." },
                   [NORMED_RESIDUAL] = { "the residual is normed, too",
-                                        "This is norm(x) + feed_forward(norm(x)). The "
-                                        "residual is x as it came." },
+                                        "This is norm(x) + "
+                                        "feed_forward(norm(x)). The residual is x as it came." },
                   BLOCK_ROWS },
 };
 

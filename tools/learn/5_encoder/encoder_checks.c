@@ -218,8 +218,8 @@ static const lesson_task encoder_task = {
                                     "A layer reads what the one before it has made." },
                   [REVERSED] = { "layers from the last to the first", "w[0] comes first." },
                   [ONE_LESS] = { "one layer too few", "All layers, 0 to layers - 1, are used." },
-                  [FROM_1] = { "the first layer is left out", "All layers, 0 to layers - 1, are "
-                                                              "used." },
+                  [FROM_1] = { "the first layer is left out",
+                               "All layers, 0 to layers - 1, are used." },
                   [ONE_LAYER] = { "only one layer", "All layers, 0 to layers - 1, are used." },
                   LAYER_ROWS },
 };

@@ -57,8 +57,8 @@ static float *mask_of(const sample *s, uint64_t m, int keys,
     return mask;
 }
 
-/* Lists the parts of the layer in the order of their computation, correct or with mistakes. all: the
- * parts by kind, as they are without mistakes of their order. Returns how many there are. */
+/* Lists the parts of the layer in the order of their computation, correct or with mistakes. all:
+ * the parts by kind, as they are without mistakes of their order. Returns how many there are. */
 static int arrange(const layer_part all[3], uint64_t m, layer_part parts[3]) {
     static const int no_residual[] = { NO_RESIDUAL_1, NO_RESIDUAL_2, NO_RESIDUAL_3 };
     static const int left_out[] = { NO_SELF, NO_CROSS, NO_FF };
@@ -72,8 +72,8 @@ static int arrange(const layer_part all[3], uint64_t m, layer_part parts[3]) {
         layer_part *p = &parts[n++];
         *p = all[kind];
         p->norm = all[norm].norm;
-        bool old = (kind == CROSS && HAS(m, OLD_RESIDUAL_2)) ||
-                   (kind == FEED && HAS(m, OLD_RESIDUAL_3));
+        bool old =
+            (kind == CROSS && HAS(m, OLD_RESIDUAL_2)) || (kind == FEED && HAS(m, OLD_RESIDUAL_3));
         if (old) p->residual = LAYER_INPUT;
         if (HAS(m, no_residual[kind])) p->residual = NO_INPUT;
     }
@@ -156,59 +156,48 @@ static const lesson_task layer_task = {
     .weft = weft_layer,
     .model = model_layer,
     .mistakes = {
-        [NO_CAUSAL] = { "no causal mask", "Positions look at later ones: in training the answer "
-                                          "would be read off." },
-        [WRONG_TRIANGLE] = { "mask of the wrong triangle", "Positions look at themselves and at "
-                                                           "later ones." },
-        [STRICT] = { "positions do not look at themselves", "The causal mask has the diagonal, "
-                        "too." },
+        [NO_CAUSAL] = { "no causal mask",
+                        "Positions look at later ones: in training the answer would be read off." },
+        [WRONG_TRIANGLE] = { "mask of the wrong triangle",
+                             "Positions look at themselves and at later ones." },
+        [STRICT] = { "positions do not look at themselves",
+                     "The causal mask has the diagonal, too." },
         [EXCHANGED] = { "memory and query exchanged", "In the cross-attention the decoder asks: "
-                                                      "queries come from a, "
-                        "keys and values from the memory." },
+                        "queries come from a, keys and values from the memory." },
         [SELF_TWICE] = { "the memory is not used", "The second attention looks at a again. Its "
-                                                   "keys and values "
-                         "come from the memory." },
-        [NO_CROSS] = { "no cross-attention", "Between self-attention and feed-forward the decoder "
-                                             "looks at the "
-                       "memory." },
+                         "keys and values come from the memory." },
+        [NO_CROSS] = { "no cross-attention",
+                       "Between self-attention and feed-forward the decoder looks at the memory." },
         [CROSS_FIRST] = { "cross-attention before self-attention", "Self-attention comes first." },
-        [NO_RESIDUAL_1] = { "residual missing around the self-attention", "y is not added before "
-                        "norm1." },
-        [NO_RESIDUAL_2] = { "residual missing around the cross-attention", "a is not added before "
-                        "norm2." },
-        [NO_RESIDUAL_3] = { "residual missing around the feed-forward", "b is not added before "
-                        "norm3." },
-        [NO_PADDING] = { "padding of the memory is not masked", "keep does not reach the "
-                        "cross-attention." },
+        [NO_RESIDUAL_1] = { "residual missing around the self-attention",
+                            "y is not added before norm1." },
+        [NO_RESIDUAL_2] = { "residual missing around the cross-attention",
+                            "a is not added before norm2." },
+        [NO_RESIDUAL_3] = { "residual missing around the feed-forward",
+                            "b is not added before norm3." },
+        [NO_PADDING] = { "padding of the memory is not masked",
+                         "keep does not reach the cross-attention." },
         [CAUSAL_CROSS] = { "a causal mask in the cross-attention", "The memory is known from the "
-                        "beginning: every "
-                           "position may look at all of it but padding." },
-        [SAME_WEIGHTS] = { "cross-attention with the weights of self-attention", "It has weights "
-                        "of its own: "
-                           "w->cross." },
-        [OLD_RESIDUAL_2] = { "the residual of the cross-attention is y", "What is added is the "
-                        "input of each part: y, "
-                             "then a, then b." },
-        [OLD_RESIDUAL_3] = { "the residual of the feed-forward is y", "What is added is the input "
-                        "of each part: y, then a, "
-                             "then b." },
-        [KEEP_TURNED] = { "padding alone is looked at", "keep has 1 for a token, which may be looked "
-                          "at, and 0 for padding." },
+                           "beginning: every position may look at all of it but padding." },
+        [SAME_WEIGHTS] = { "cross-attention with the weights of self-attention",
+                           "It has weights of its own: w->cross." },
+        [OLD_RESIDUAL_2] = { "the residual of the cross-attention is y",
+                             "What is added is the input of each part: y, then a, then b." },
+        [OLD_RESIDUAL_3] = { "the residual of the feed-forward is y",
+                             "What is added is the input of each part: y, then a, then b." },
+        [KEEP_TURNED] = { "padding alone is looked at",
+                          "keep has 1 for a token, which may be looked at, and 0 for padding." },
         [NORM1_TWICE] = { "norm1 is used twice", "norm2 is behind the cross-attention." },
         [NORM2_TWICE] = { "norm2 is used twice", "norm3 is behind the feed-forward." },
         [NORMS_EXCHANGED] = { "norm1 and norm2 exchanged", "norm1 is behind the self-attention, "
-                                                           "norm2 behind the "
-                              "cross-attention." },
+                              "norm2 behind the cross-attention." },
         [PRE_NORM] = { "norm before instead of after", "This is a pre-norm layer. The one asked "
-                                                       "for norms the sums, as "
-                       "in the paper." },
-        [Y_QUERIES] = { "the cross-attention asks with y", "Its queries come from a, the result "
-                                                           "of the "
-                        "self-attention." },
+                       "for norms the sums, as in the paper." },
+        [Y_QUERIES] = { "the cross-attention asks with y",
+                        "Its queries come from a, the result of the self-attention." },
         [NO_FF] = { "no feed-forward", "The layer ends behind the cross-attention." },
-        [SOURCE_MASK_SELF] = { "the mask of padding in the self-attention", "keep is about the "
-                        "memory. The "
-                               "self-attention is masked causally." },
+        [SOURCE_MASK_SELF] = { "the mask of padding in the self-attention",
+                               "keep is about the memory. The self-attention is masked causally." },
         [NO_SELF] = { "no self-attention", "The layer begins with the cross-attention." },
     },
 };

@@ -92,8 +92,8 @@ static void weft_model(const sample *s, wf_graph *g, wf_tensor *const *in, wf_te
 
 /* ---- the same in double ---------------------------------------------------------------------- */
 
-/* The mask [T, S]: with keep, tokens alone are looked at, without it all; or causal. The caller frees
- * it. */
+/* The mask [T, S]: causal, or one that shows the tokens of keep; keep NULL: everything. The caller
+ * frees it. */
 static float *mask_of(int T, int S, const float *keep, bool causal) {
     float *mask = calloc((size_t)(T * S) + 1, sizeof *mask);
     for (int i = 0; mask && i < T * S; i++)
@@ -191,39 +191,36 @@ static const lesson_task model_task = {
     .model = model_model,
     .tolerance = 3e-6,
     .mistakes = {
-        [NO_SCALE] = { "no embedding scale", "Embeddings are not multiplied by sqrt(D): input of "
-                                             "exercise 1 does that." },
+        [NO_SCALE] = { "no embedding scale",
+                       "Embeddings are not multiplied by sqrt(D): input of exercise 1 does that." },
         [NO_POSITIONS] = { "no positions", "Embeddings alone do not know their places: input of "
-                                           "exercise 1 adds "
-                           "positions." },
-        [NO_TARGET_POSITIONS] = { "no positions in the target", "The source has positions, and "
-                        "the target has none." },
+                           "exercise 1 adds positions." },
+        [NO_TARGET_POSITIONS] = { "no positions in the target",
+                                  "The source has positions, and the target has none." },
         [ONE_TABLE] = { "the target in the source's table", "The target has a table of its own." },
         [NO_ENCODER] = { "no encoder", "The decoder looks at the embedded source. Its memory is "
-                                       "the encoder's result." },
+                         "the encoder's result." },
         [NO_KEEP] = { "padding is not masked", "keep must reach the encoder and the decoder." },
-        [NO_KEEP_IN_DECODER] = { "padding is not masked in the decoder", "The decoder's "
-                        "cross-attention needs keep, too." },
-        [OUT_TURNED] = { "wo transposed", "wo is [V, D]: a row of weights for each logit, as "
-                                          "linear reads it." },
+        [NO_KEEP_IN_DECODER] = { "padding is not masked in the decoder",
+                                 "The decoder's cross-attention needs keep, too." },
+        [OUT_TURNED] = { "wo transposed",
+                         "wo is [V, D]: a row of weights for each logit, as linear reads it." },
         [SOFTMAX] = { "a softmax at the end", "These are probabilities. The loss and the search "
-                                              "take logits, and know "
-                      "how to make one of the other." },
-        [LOG_SOFTMAX] = { "a log-softmax at the end", "These are log-probabilities. Logits are "
-                                                      "asked for." },
+                      "take logits, and know how to make one of the other." },
+        [LOG_SOFTMAX] = { "a log-softmax at the end",
+                          "These are log-probabilities. Logits are asked for." },
         [NO_OUT_BIAS] = { "no bias in the output", "bo is not added." },
-        [TABLE_OUT] = { "the target's table for wo", "Some models tie them; this one has wo "
-                                                     "apart." },
+        [TABLE_OUT] = { "the target's table for wo",
+                        "Some models tie them; this one has wo apart." },
         [ONE_LAYER] = { "only one layer of the decoder", "It has w->layers layers." },
-        [SAME_LAYERS] = { "every decoder layer has the weights of the first", "Layer l has the "
-                        "weights w->decoder[l]." },
-        [NOT_CHAINED] = { "every decoder layer reads the input", "A layer reads what the one "
-                        "before it has made." },
+        [SAME_LAYERS] = { "every decoder layer has the weights of the first",
+                          "Layer l has the weights w->decoder[l]." },
+        [NOT_CHAINED] = { "every decoder layer reads the input",
+                          "A layer reads what the one before it has made." },
         [NO_DECODER] = { "no decoder", "The logits are made of the embedded target. The result of "
-                                       "a decoder layer is the "
-                         "input of the next one, and at last of linear." },
-        [ENCODED_TWICE] = { "the encoder runs twice", "It runs once. All decoder layers look at "
-                                                      "the same memory." },
+                         "a decoder layer is the input of the next one, and at last of linear." },
+        [ENCODED_TWICE] = { "the encoder runs twice",
+                            "It runs once. All decoder layers look at the same memory." },
     },
 };
 
@@ -312,51 +309,41 @@ static const lesson_task loss_task = {
     .weft = weft_loss,
     .model = model_loss,
     .mistakes = {
-        [SUMMED] = { "a sum, not a mean", "The loss grows with the number of tokens. Divide by "
-                                          "how many are counted." },
+        [SUMMED] = { "a sum, not a mean",
+                     "The loss grows with the number of tokens. Divide by how many are counted." },
         [PADS_IN_MEAN] = { "padding in the divisor", "The sum leaves padding out, but is divided "
-                                                     "by n. Divide by the "
-                           "number of rows that are counted." },
+                           "by n. Divide by the number of rows that are counted." },
         [PADS_COUNTED] = { "padding is counted", "Rows whose label is pad have no loss." },
         [POSITIVE] = { "the sign is wrong", "A loss is -log p, which is positive. This is log p." },
-        [NO_LOG] = { "no logarithm", "This is minus the probability. The loss is minus its "
-                                     "logarithm." },
-        [BINARY] = { "a binary logarithm", "The loss is in bits. It is asked for in nats: the "
-                                           "natural logarithm." },
+        [NO_LOG] = { "no logarithm",
+                     "This is minus the probability. The loss is minus its logarithm." },
+        [BINARY] = { "a binary logarithm",
+                     "The loss is in bits. It is asked for in nats: the natural logarithm." },
         [NO_MAX] = { "no largest number subtracted", "exp of a large logit is infinite. Subtract "
-                                                     "the row's largest "
-                     "logit, and add it again behind the logarithm." },
+                     "the row's largest logit, and add it again behind the logarithm." },
         [LOGIT_ONLY] = { "the logit alone", "The label's logit is not compared with the others: "
-                                            "log(sum of exp) is "
-                         "missing." },
+                         "log(sum of exp) is missing." },
         [ONE_MINUS_P] = { "1 - p in the place of -log p", "1 - p is at most 1, however wrong the "
                           "model is, and its slope vanishes there. The loss is -log p." },
         [LAST_ID_MISSING] = { "the last id is not in the sum",
-            "All V logits are compared: v from 0 to "
-                              "V - 1." },
+                              "All V logits are compared: v from 0 to V - 1." },
         [DECIMAL] = { "log10 of the sum", "The natural logarithm belongs to exp: log or logf." },
         [MINUS_LOG] = { "the logarithm is subtracted",
-            "The largest logit and the logarithm of the sum "
-                        "are added." },
-        [BY_VOCABULARY] = { "divided by V",
-            "It is a mean over rows: what a row has is not divided by "
-                            "the number of ids." },
+                        "The largest logit and the logarithm of the sum are added." },
+        [BY_VOCABULARY] = { "divided by V", "It is a mean over rows: what a row has is not divided "
+                            "by the number of ids." },
         [PLUS_LABEL] = { "the label's logit is added",
-            "-log p is log(sum of exp) minus the label's "
-                         "logit." },
+                         "-log p is log(sum of exp) minus the label's logit." },
         [STOPS_AT_PAD] = { "it stops at the first padding", "A row whose label is pad is left out, "
                            "and those behind it are counted: continue, and not break." },
         [LARGEST_FOR_LABEL] = { "the largest logit in the place of the label's",
-            "What counts is how "
-                                "likely the right id was: logits[labels[i]]." },
-        [MOST_FROM_0] = { "the search for the largest begins at 0",
-            "A row may have negative logits "
-                          "alone: begin with its first one, or with -INFINITY." },
-        [ONE_PLUS] = { "the sum does not begin at 0", "The sum of the exponentials is set to 0 for "
-                       "every row." },
+                                "What counts is how likely the right id was: logits[labels[i]]." },
+        [MOST_FROM_0] = { "the search for the largest begins at 0", "A row may have negative "
+                          "logits alone: begin with its first one, or with -INFINITY." },
+        [ONE_PLUS] = { "the sum does not begin at 0",
+                       "The sum of the exponentials is set to 0 for every row." },
         [NOT_ADDED] = { "the largest is not added again", "The row's largest logit was subtracted "
-                                                          "before exp: add it to "
-                        "the logarithm." },
+                        "before exp: add it to the logarithm." },
     },
 };
 

@@ -71,19 +71,17 @@ static const lesson_task shift_task = {
     .model = model_shift,
     .mistakes = {
         [SAME] = { "labels as the input", "Input and labels are one sequence: the model would "
-                                          "learn to repeat what it reads, and "
-                   "could write nothing by itself." },
-        [BACK] = { "shifted the wrong way", "The input is ahead of the labels. It must be one "
-                                            "behind: MARK first." },
-        [NO_END] = { "no MARK at the end", "The last label must be MARK: otherwise the model "
-                                           "never learns to stop." },
+                   "learn to repeat what it reads, and could write nothing by itself." },
+        [BACK] = { "shifted the wrong way",
+                   "The input is ahead of the labels. It must be one behind: MARK first." },
+        [NO_END] = { "no MARK at the end",
+                     "The last label must be MARK: otherwise the model never learns to stop." },
         [NO_START] = { "no shift", "Input and labels are one sequence. The input must begin with "
-                                   "MARK and be one behind, "
-                       "so that the model has to find every token." },
+                       "MARK and be one behind, so that the model has to find every token." },
         [FURTHER] = { "labels one further", "The label of input[i] is the token right behind it: "
                       "labels[i] = source[i], and not source[i + 1]." },
-        [LABELS_MARKED] = { "input and labels exchanged", "MARK begins the input, and ends the "
-                                                          "labels." },
+        [LABELS_MARKED] = { "input and labels exchanged",
+                            "MARK begins the input, and ends the labels." },
     },
 };
 
@@ -235,31 +233,30 @@ static const lesson_task train_task = {
     .model = model_train,
     .tolerance = 3e-6,
     .mistakes = {
-        [CONSTANT_RATE] = { "a constant rate", "Every step has its own: rate(step, PEAK, "
-                                               "WARMUP)." },
+        [CONSTANT_RATE] = { "a constant rate",
+                            "Every step has its own: rate(step, PEAK, WARMUP)." },
         [RATE_BEHIND] = { "the rate of the step before", "Steps count from 1, and so does rate." },
-        [ADAM_AT_1] = { "adam is always at step 1", "Hand the step on to adam: its correction "
-                                                    "fades." },
-        [ONE_BATCH] = { "one batch for all steps", "Draw new sources in every step. One batch "
-                                                   "would be learned by "
-                        "heart." },
+        [ADAM_AT_1] = { "adam is always at step 1",
+                        "Hand the step on to adam: its correction fades." },
+        [ONE_BATCH] = { "one batch for all steps",
+                        "Draw new sources in every step. One batch would be learned by heart." },
         [NO_SHIFT] = { "no shift", "Input and labels are one sequence." },
-        [EXCHANGED] = { "input and labels exchanged", "compute_gradient takes the input first, "
-                                                      "then the labels." },
+        [EXCHANGED] = { "input and labels exchanged",
+                        "compute_gradient takes the input first, then the labels." },
         [ONE_LESS] = { "one step too few", "Steps 1 to `steps`, with the last one." },
         [ONE_MORE] = { "one step too many", "Steps 1 to `steps`." },
-        [INPUT_ROWS] = { "rows of the input are n apart", "Row b of the input begins at "
-                         "b * (n + 1): it has one number more than a source." },
-        [LABEL_ROWS] = { "rows of the labels are n apart", "Row b of the labels begins at "
-                         "b * (n + 1): it has one number more than a source." },
-        [FIRST_SHIFTED] = { "only the first row is shifted", "shift is called for each of the "
-                            "c->batch rows." },
+        [INPUT_ROWS] = { "rows of the input are n apart", "Row b of the input begins at b * (n + "
+                         "1): it has one number more than a source." },
+        [LABEL_ROWS] = { "rows of the labels are n apart", "Row b of the labels begins at b * (n + "
+                         "1): it has one number more than a source." },
+        [FIRST_SHIFTED] = { "only the first row is shifted",
+                            "shift is called for each of the c->batch rows." },
         [GRADIENT_LATE] = { "adam before the gradient", "adam moves by the gradient of this step: "
                             "compute_gradient comes first." },
-        [ONE_SOURCE] = { "every row is the first source", "Row b of the sources begins at "
-                         "sources + b * n." },
-        [ADAM_BEHIND] = { "adam's steps from 0", "Step 1 is adam's first: at step 0 it would divide "
-                          "by 1 - 1." },
+        [ONE_SOURCE] = { "every row is the first source",
+                         "Row b of the sources begins at sources + b * n." },
+        [ADAM_BEHIND] = { "adam's steps from 0",
+                          "Step 1 is adam's first: at step 0 it would divide by 1 - 1." },
         [FIRST_ARRAY] = { "only the first array moves", "adam is for each of c->arrays arrays." },
     },
 };
@@ -351,26 +348,23 @@ static const lesson_task greedy_task = {
     .model = model_greedy,
     .mistakes = {
         [START_MISSING] = { "no MARK at the beginning", "The model has learned from inputs that "
-                                                        "begin with MARK: "
-                            "tokens[0] = MARK." },
-        [LAST_ONLY] = { "only the last token is fed", "This model has no memory of its own: hand "
-                                                      "over all tokens "
-                        "so far." },
+                            "begin with MARK: tokens[0] = MARK." },
+        [LAST_ONLY] = { "only the last token is fed",
+                        "This model has no memory of its own: hand over all tokens so far." },
         [SMALLEST] = { "the smallest logit", "The likeliest token has the largest logit." },
-        [NO_STOP] = { "it does not stop at MARK", "When MARK is the likeliest, the output is "
-                                                  "done." },
-        [KEEPS_MARK] = { "MARK is a part of the output", "MARK ends the output and does not "
-                                                         "belong to it: neither in out "
-                         "nor in the count." },
+        [NO_STOP] = { "it does not stop at MARK",
+                      "When MARK is the likeliest, the output is done." },
+        [KEEPS_MARK] = { "MARK is a part of the output", "MARK ends the output and does not belong "
+                         "to it: neither in out nor in the count." },
         [SHORT] = { "one token too few", "An output may have `most` tokens." },
-        [SOURCE_FED] = { "the source is fed", "What is fed is the model's own output, as it "
-                                              "grows." },
-        [ONE_TOO_MANY] = { "one too many is returned", "What is returned is how many tokens stand in out, "
-                           "without MARK at either end." },
-        [LAST_NOT_FED] = { "the last token is not handed over", "With n tokens behind MARK there are "
-                           "n + 1: next_logits(c, source, tokens, n + 1, ...)." },
-        [NEVER_MARK] = { "MARK is never chosen", "MARK is id 0: does the search for the largest "
-                                                 "begin at 1?" },
+        [SOURCE_FED] = { "the source is fed",
+                         "What is fed is the model's own output, as it grows." },
+        [ONE_TOO_MANY] = { "one too many is returned", "What is returned is how many tokens stand "
+                           "in out, without MARK at either end." },
+        [LAST_NOT_FED] = { "the last token is not handed over", "With n tokens behind MARK there "
+                           "are n + 1: next_logits(c, source, tokens, n + 1, ...)." },
+        [NEVER_MARK] = { "MARK is never chosen",
+                         "MARK is id 0: does the search for the largest begin at 1?" },
     },
 };
 

@@ -65,19 +65,18 @@ const lesson_task copy_rate_task = {
     .mistakes = {
         [FROM_0] = { "steps from 0", "Step 1 is the first: its rate is peak / warmup, and not 0." },
         [NO_WARMUP] = { "no warm-up", "The first steps must be small: step / warmup of the peak." },
-        [LARGER] = { "the larger of both", "Take the smaller: rising before `warmup`, falling "
-                                           "behind it." },
+        [LARGER] = { "the larger of both",
+                     "Take the smaller: rising before `warmup`, falling behind it." },
         [NO_ROOT] = { "falls without a root", "It falls with the root: sqrt(warmup / step)." },
-        [ROOT_TURNED] = { "the root of step / warmup", "That rises. Behind `warmup` the rate falls with "
-                          "sqrt(warmup / step)." },
-        [NO_WARMUP_IN_ROOT] = { "falls from 1 / sqrt(step)", "At step `warmup` both are 1: it falls with "
-                                "sqrt(warmup / step)." },
-        [STAYS] = { "it does not fall", "Behind `warmup` the rate falls with sqrt(warmup / "
-                                        "step)." },
+        [ROOT_TURNED] = { "the root of step / warmup",
+                          "That rises. Behind `warmup` the rate falls with sqrt(warmup / step)." },
+        [NO_WARMUP_IN_ROOT] = { "falls from 1 / sqrt(step)",
+                                "At step `warmup` both are 1: it falls with sqrt(warmup / step)." },
+        [STAYS] = { "it does not fall",
+                    "Behind `warmup` the rate falls with sqrt(warmup / step)." },
         [NO_PEAK] = { "not times the peak", "The curve has its peak at 1. Multiply by peak." },
         [INTEGERS] = { "divided in integers", "step / warmup of integers is 0 in C until step is "
-                                              "warmup: make one of them "
-                       "a float." },
+                       "warmup: make one of them a float." },
         [KEEPS_RISING] = { "it keeps rising", "Behind `warmup` the rate falls." },
     },
 };
@@ -212,38 +211,38 @@ const lesson_task copy_adam_task = {
     .mistakes = {
         [UPHILL] = { "the wrong sign", "x moves against its gradient: -=." },
         [NO_CORRECTION] = { "no bias correction", "m and v begin at 0 and are too small at first: "
-                                                  "divide by 1 - "
-                            "beta^step." },
+                            "divide by 1 - beta^step." },
         [NO_SQUARE_ROOT] = { "no root of v", "The divisor is sqrt(v) + eps." },
         [NOT_SQUARED] = { "the gradient is not squared", "v follows the square of the gradient." },
         [BETAS_EXCHANGED] = { "beta1 and beta2 exchanged", "0.9 is of m, 0.98 of v." },
         [STEP_BEHIND] = { "steps from 0", "Step 1 is the first: beta^step." },
         [OTHER_BETA] = { "0.999 in the place of 0.98", "beta2 is 0.98 here, as in the paper." },
-        [OLD_MOMENTS] = { "m and v of the step before", "x moves by m and v after they have "
-                                                        "moved." },
-        [SIGNED] = { "the gradient is not squared, with its sign", "v follows the square of the "
-                     "gradient: grad[i] * grad[i]." },
+        [OLD_MOMENTS] = { "m and v of the step before",
+                          "x moves by m and v after they have moved." },
+        [SIGNED] = { "the gradient is not squared, with its sign",
+                     "v follows the square of the gradient: grad[i] * grad[i]." },
         [MEAN_KEPT] = { "the corrected m is kept", "m / (1 - 0.9^step) is for this step's move "
                         "alone: m itself is kept as it is." },
         [SQUARE_KEPT] = { "the corrected v is kept", "v / (1 - 0.98^step) is for this step's move "
                           "alone: v itself is kept as it is." },
-        [DIVISORS_EXCHANGED] = { "the two corrections exchanged", "m is divided by 1 - 0.9^step, v "
-                                 "by 1 - 0.98^step." },
+        [DIVISORS_EXCHANGED] = { "the two corrections exchanged",
+                                 "m is divided by 1 - 0.9^step, v by 1 - 0.98^step." },
         [CORRECTION_TIMES] = { "multiplied by the correction", "m and v are too small at first: "
                                "divide by 1 - beta^step, which makes them larger." },
-        [ONLY_MEAN_CORRECTED] = { "no correction of v", "v begins at 0, too: divide it by "
-                                  "1 - 0.98^step." },
-        [ONLY_SQUARE_CORRECTED] = { "no correction of m", "m begins at 0, too: divide it by "
-                                    "1 - 0.9^step." },
+        [ONLY_MEAN_CORRECTED] = { "no correction of v",
+                                  "v begins at 0, too: divide it by 1 - 0.98^step." },
+        [ONLY_SQUARE_CORRECTED] = { "no correction of m",
+                                    "m begins at 0, too: divide it by 1 - 0.9^step." },
         [FACTORS_EXCHANGED] = { "beta and 1 - beta exchanged", "The larger factor is that of what "
                                 "is there: 0.9 * m + 0.1 * grad." },
-        [BETA1_KEEPS_V] = { "0.9 in the mean of squares", "v = 0.98 * v + 0.02 * grad * grad: it moves "
-                            "slower than m." },
+        [BETA1_KEEPS_V] = { "0.9 in the mean of squares",
+                            "v = 0.98 * v + 0.02 * grad * grad: it moves slower than m." },
         [BETA1_TWICE] = { "0.9 in the place of 0.98", "beta2, of v and its correction, is 0.98." },
-        [OUTSIDE_ROOT] = { "the correction of v outside the root", "The root is taken of the corrected "
-                           "v: sqrt(v / (1 - 0.98^step)), and not sqrt(v) / (1 - 0.98^step)." },
+        [OUTSIDE_ROOT] = { "the correction of v outside the root",
+                           "The root is taken of the corrected v: sqrt(v / (1 - 0.98^step)), and "
+                           "not sqrt(v) / (1 - 0.98^step)." },
         [BETAS_TIMES_STEP] = { "beta times the step", "It is a power: pow(0.9, step)." },
-        [NO_MEAN] = { "the gradient in the place of m", "x moves by the mean m, which smooths the "
-                                                        "gradient." },
+        [NO_MEAN] = { "the gradient in the place of m",
+                      "x moves by the mean m, which smooths the gradient." },
     },
 };

@@ -94,10 +94,9 @@ static const lesson_task product_task = {
     .tolerance = 2e-6,
     .mistakes = {
         [NOT_CLEARED] = { "c is not set to 0 first", "The products are added to what stood in c "
-                                                     "before, which may be "
-                          "anything. Set c to 0, or begin each sum at 0." },
-        [LAST_TERM] = { "only the last term", "Each term overwrites the one before it: add with "
-                                              "+=." },
+                          "before, which may be anything. Set c to 0, or begin each sum at 0." },
+        [LAST_TERM] = { "only the last term",
+                        "Each term overwrites the one before it: add with +=." },
         [A_TURNED] = { "a is read transposed", "Element (i, p) of a [m, k] is a[i * k + p]." },
         [B_TURNED] = { "b is read transposed", "Element (p, j) of b [k, n] is b[p * n + j]." },
         [C_TURNED] = { "c is written transposed", "Element (i, j) of c [m, n] is c[i * n + j]." },
@@ -114,7 +113,8 @@ static const lesson_task product_task = {
         [COLUMN_OF_32] = { "every column of a tile of 32 is its first", COLUMN_SENTENCE },
         [FIRST_TERM] = { "only the first term", "All p from 0 to k - 1 belong to the sum." },
         [LAST_MISSING] = { "the last term is missing", "All p from 0 to k - 1 belong to the sum." },
-        [FIRST_MISSING] = { "the first term is missing", "All p from 0 to k - 1 belong to the sum." },
+        [FIRST_MISSING] = { "the first term is missing",
+                            "All p from 0 to k - 1 belong to the sum." },
     },
 };
 
