@@ -211,13 +211,10 @@ static void choose_view(settings *set) {
 }
 
 static void refuse_idle_sizes(const settings *set) {
-    static const char *const sizes[] = { "d-model", "heads", "d-ff", "layers", "norm" };
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        option_no_effect(&self, sizes[i], set->model != NULL, "the model file says it");
-        option_no_effect(&self, sizes[i], set->formula != NULL, "a formula has no layers");
-    }
-    option_no_effect(&self, "model", set->formula != NULL, "the formula is drawn");
-    option_no_effect(&self, "of", set->formula != NULL, "the formula is drawn");
+    static const char *const sizes[] = { "d-model", "heads", "d-ff", "layers", "norm", NULL };
+    options_no_effect(&self, sizes, set->model != NULL, "the model file says it");
+    options_no_effect(&self, sizes, set->formula != NULL, "a formula has no layers");
+    OPTIONS_IDLE(&self, set->formula != NULL, "the formula is drawn", "model", "of");
     option_no_effect(&self, "layers", set->of != SUBJECT_TRANSFORMER, "one layer is drawn");
     option_no_effect(&self, "d-ff", set->of == SUBJECT_ATTENTION,
                      "an attention has no feed-forward layer");
@@ -248,12 +245,10 @@ static void refuse_idle_runs(const settings *set) {
 }
 
 static void refuse_idle_options(const settings *set) {
-    static const char *const drawn[] = { "depth", "level", "force" };
     refuse_idle_sizes(set);
     refuse_idle_runs(set);
     refuse_idle_emission(&self, &set->c);
-    for (int i = 0; i < 3; i++)
-        option_no_effect(&self, drawn[i], set->step || set->html, "no picture is drawn");
+    OPTIONS_IDLE(&self, set->step || set->html, "no picture is drawn", "depth", "level", "force");
     option_no_effect(&self, "level", set->values, "--values shows every operation");
     option_no_effect(&self, "depth", set->level == OPERATIONS || set->values,
                      "--level op shows every operation");

@@ -8,20 +8,14 @@
 #include "emit_train.h"
 #include "tools/cli/output.h"
 
-static void refuse(const program *p, const char *const *names, bool idle, const char *why) {
-    for (; *names; names++) option_no_effect(p, *names, idle, why);
-}
-
 void refuse_idle_emission(const program *p, const emit_request *r) {
     static const char *const of_search[] = { "max-length", "max-line", "beam", "batch",
                                              "weights",    "ram",      NULL };
-    static const char *const of_any[] = { "prefix",     "dry-run",      "train",
-                                          "from-start", "weights-file", NULL };
-    static const char *const of_pictures[] = { "of", "depth", "level", "force", "backward", NULL };
-    refuse(p, of_search, !r->asked, "no C is written");
-    refuse(p, of_any, !r->asked, "no C is written");
-    refuse(p, of_search, r->training, "a training has no search");
-    refuse(p, of_pictures, r->asked, "C is written");
+    options_no_effect(p, of_search, !r->asked, "no C is written");
+    OPTIONS_IDLE(p, !r->asked, "no C is written", "prefix", "dry-run", "train", "from-start",
+                 "weights-file");
+    options_no_effect(p, of_search, r->training, "a training has no search");
+    OPTIONS_IDLE(p, r->asked, "C is written", "of", "depth", "level", "force", "backward");
     option_no_effect(p, "from-start", !r->training, "only --train begins a training");
     option_no_effect(p, "train", r->page, "a page has no training");
     option_no_effect(p, "batch", r->page, "a page reads one line at a time");

@@ -6,41 +6,34 @@
 
 #include "generate.h"
 
-static void refuse_idle(const program *p, const char *const *names, int n, bool idle,
-                        const char *because) {
-    for (int i = 0; i < n; i++) option_no_effect(p, names[i], idle, because);
-}
-#define REFUSE_IDLE(idle, because, ...)                                                            \
-    refuse_idle(p, (const char *const[]){ __VA_ARGS__ },                                           \
-                sizeof((const char *const[]){ __VA_ARGS__ }) / sizeof(char *), idle, because)
-
 void check_options(const program *p, settings *set) {
     const char *nothing = "--score generates nothing";
     if (!set->model) usage_error(p, "say which model: --model FILE");
-    REFUSE_IDLE(set->score, nothing, "beam", "length-penalty-type", "length-penalty", "nbest",
-                "max-len-a", "max-len-b", "min-len", "stop", "at-limit", "sample", "top-k", "top-p",
-                "temperature", "seed", "reference", "attention");
-    REFUSE_IDLE(set->score, nothing, "prompt", "stream", "max-new-tokens", "raw",
-                "no-repeat-ngram-size", "repetition-penalty", "suppress-tokens",
-                "begin-suppress-tokens", "length-decay", "length-decay-start", "explain",
-                "shortlist");
-    REFUSE_IDLE(set->prompt, "--prompt is all there is to read; quote a prompt of several words",
-                "input", "reference");
-    REFUSE_IDLE(set->json, "--json writes an object when it is whole", "stream");
-    REFUSE_IDLE(set->json, "--json writes all text as it is", "raw");
-    REFUSE_IDLE(set->stream, "--stream makes one output at a time", "nbest", "batch-size");
-    REFUSE_IDLE(option_seen(p, "max-new-tokens"), "--max-new-tokens says it all", "max-len-a",
-                "max-len-b");
-    REFUSE_IDLE(set->sample, "--sample draws and does not search", "beam", "stop");
-    REFUSE_IDLE(set->penalty == WF_PENALTY_NONE, "--length-penalty-type none has no alpha",
-                "length-penalty");
-    REFUSE_IDLE(set->arithmetic, "--arithmetic marian has the integers of the model's own file",
-                "weights", "adapter");
+    OPTIONS_IDLE(p, set->score, nothing, "beam", "length-penalty-type", "length-penalty", "nbest",
+                 "max-len-a", "max-len-b", "min-len", "stop", "at-limit", "sample", "top-k",
+                 "top-p", "temperature", "seed", "reference", "attention");
+    OPTIONS_IDLE(p, set->score, nothing, "prompt", "stream", "max-new-tokens", "raw",
+                 "no-repeat-ngram-size", "repetition-penalty", "suppress-tokens",
+                 "begin-suppress-tokens", "length-decay", "length-decay-start", "explain",
+                 "shortlist");
+    OPTIONS_IDLE(p, set->prompt,
+                 "--prompt is all there is to read; quote a prompt of several words", "input",
+                 "reference");
+    OPTIONS_IDLE(p, set->json, "--json writes an object when it is whole", "stream");
+    OPTIONS_IDLE(p, set->json, "--json writes all text as it is", "raw");
+    OPTIONS_IDLE(p, set->stream, "--stream makes one output at a time", "nbest", "batch-size");
+    OPTIONS_IDLE(p, option_seen(p, "max-new-tokens"), "--max-new-tokens says it all", "max-len-a",
+                 "max-len-b");
+    OPTIONS_IDLE(p, set->sample, "--sample draws and does not search", "beam", "stop");
+    OPTIONS_IDLE(p, set->penalty == WF_PENALTY_NONE, "--length-penalty-type none has no alpha",
+                 "length-penalty");
+    OPTIONS_IDLE(p, set->arithmetic, "--arithmetic marian has the integers of the model's own file",
+                 "weights", "adapter");
     if (set->score && set->long_lines == LONG_SPLIT)
         usage_error(p,
                     "--long-lines split makes several outputs of a line, and --score judges one");
-    REFUSE_IDLE(set->long_lines == LONG_SPLIT, "--long-lines split makes several outputs of a line",
-                "explain");
+    OPTIONS_IDLE(p, set->long_lines == LONG_SPLIT,
+                 "--long-lines split makes several outputs of a line", "explain");
     if (set->alignment && !align_rule_read(set->alignment, &set->align))
         usage_error(p, "--alignment: '%.40s' is neither hard, nor soft, nor a threshold of 0 to 1",
                     set->alignment);
@@ -111,10 +104,10 @@ static void settle_stream(const program *p, settings *set) {
 }
 
 static void settle(const program *p, settings *set) {
-    REFUSE_IDLE(!set->sample, "only --sample draws", "top-k", "top-p", "temperature", "seed");
-    REFUSE_IDLE(set->penalty == WF_PENALTY_NONE, "the model's length penalty is none",
-                "length-penalty");
-    REFUSE_IDLE(set->decay == 1, "there is no --length-decay", "length-decay-start");
+    OPTIONS_IDLE(p, !set->sample, "only --sample draws", "top-k", "top-p", "temperature", "seed");
+    OPTIONS_IDLE(p, set->penalty == WF_PENALTY_NONE, "the model's length penalty is none",
+                 "length-penalty");
+    OPTIONS_IDLE(p, set->decay == 1, "there is no --length-decay", "length-decay-start");
     if (option_seen(p, "max-new-tokens")) {
         set->max_len_a = 0;
         set->max_len_b = (double)set->max_new;
@@ -124,11 +117,11 @@ static void settle(const program *p, settings *set) {
     if (!set->sample && set->nbest > set->beam)
         usage_error(p, "--nbest %lld is more than a beam of %lld holds: ask for --beam %lld",
                     (long long)set->nbest, (long long)set->beam, (long long)set->nbest);
-    REFUSE_IDLE(set->beam == 1 && !set->sample, "greedy search ends with the first end token",
-                "stop");
-    REFUSE_IDLE(set->beam == 1 && !set->scores && !set->json,
-                "without a beam it changes the scores alone, and --nbest or --json shows them",
-                "length-penalty", "length-penalty-type");
+    OPTIONS_IDLE(p, set->beam == 1 && !set->sample, "greedy search ends with the first end token",
+                 "stop");
+    OPTIONS_IDLE(p, set->beam == 1 && !set->scores && !set->json,
+                 "without a beam it changes the scores alone, and --nbest or --json shows them",
+                 "length-penalty", "length-penalty-type");
 }
 
 static void write_options(const settings *set, wf_decode_options *o) {

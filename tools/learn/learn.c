@@ -283,12 +283,8 @@ int main(int argc, char **argv) {
     bool ok = true;
     terminal_open();
     options_parse(&learn_program, argc, argv);
-    option_no_effect(&learn_program, "file", told.number == NULL,
-                     "the number of an exercise is missing");
-    option_no_effect(&learn_program, "picture", told.number == NULL,
-                     "the number of an exercise is missing");
-    option_no_effect(&learn_program, "output", told.number == NULL,
-                     "the number of an exercise is missing");
+    OPTIONS_IDLE(&learn_program, told.number == NULL, "the number of an exercise is missing",
+                 "file", "picture", "output");
     option_no_effect(&learn_program, "solution", told.file != NULL, "--file says what is checked");
     option_no_effect(&learn_program, "mistakes", told.picture || told.output,
                      "a picture is shown instead");

@@ -329,11 +329,9 @@ static void all_lines(job *j) {
 
 /* Exits if --learn does not use an option that was given, or lacks one that it needs. */
 static void check_learning(void) {
-    static const char *const of_tokens[] = { "tokenizer", "tokens",     "offsets", "counts", "json",
-                                             "decode",    "no-special", "pairs",   "raw" };
     bool merges = learning.kind != WF_LEARN_UNIGRAM;
-    for (size_t i = 0; i < sizeof of_tokens / sizeof *of_tokens; i++)
-        option_no_effect(&self, of_tokens[i], true, "--learn writes a tokenizer");
+    OPTIONS_IDLE(&self, true, "--learn writes a tokenizer", "tokenizer", "tokens", "offsets",
+                 "counts", "json", "decode", "no-special", "pairs", "raw");
     option_no_effect(&self, "min-freq", !merges, "unigram merges no pairs");
     option_no_effect(&self, "alphabet", learning.kind == WF_LEARN_BPE, "bytes are the alphabet");
     option_no_effect(&self, "cased", learning.kind != WF_LEARN_WORDPIECE, "case is kept anyway");
@@ -344,28 +342,20 @@ static void check_learning(void) {
 }
 
 static void check_options(void) {
-    static const char *const of_learning[] = { "output",   "vocab-size", "special",
-                                               "min-freq", "alphabet",   "cased" };
     if (learn_kind >= 0) {
         learning.kind = (wf_json_learn_kind)learn_kind;
         check_learning();
         return;
     }
-    for (size_t i = 0; i < sizeof of_learning / sizeof *of_learning; i++)
-        option_no_effect(&self, of_learning[i], true, "nothing is learned without --learn");
+    OPTIONS_IDLE(&self, true, "nothing is learned without --learn", "output", "vocab-size",
+                 "special", "min-freq", "alphabet", "cased");
     if (!tokenizer)
         usage_error(&self, "say which tokenizer.json with --tokenizer FILE, or --learn one");
-    option_no_effect(&self, "tokens", json, "--json shows everything");
-    option_no_effect(&self, "offsets", json, "--json shows everything");
-    option_no_effect(&self, "counts", json, "--json shows everything");
-    option_no_effect(&self, "tokens", decode, "--decode prints text");
-    option_no_effect(&self, "offsets", decode, "--decode prints text");
-    option_no_effect(&self, "counts", decode, "--decode prints text");
-    option_no_effect(&self, "pairs", decode, "--decode prints text");
+    OPTIONS_IDLE(&self, json, "--json shows everything", "tokens", "offsets", "counts");
+    OPTIONS_IDLE(&self, decode, "--decode prints text", "tokens", "offsets", "counts", "pairs");
     option_no_effect(&self, "raw", !decode, "only --decode prints text");
     option_no_effect(&self, "raw", json, "--json writes all text as it is");
-    option_no_effect(&self, "tokens", counts, "--counts prints a number");
-    option_no_effect(&self, "offsets", counts, "--counts prints a number");
+    OPTIONS_IDLE(&self, counts, "--counts prints a number", "tokens", "offsets");
     if (is_dash(tokenizer) && (!input || is_dash(input)))
         usage_error(&self, "only one of --tokenizer and --input can be stdin");
 }

@@ -263,6 +263,11 @@ void option_no_effect(const program *p, const char *name, bool ineffective, cons
         usage_error(p, "--%s would have no effect: %s", name, because);
 }
 
+void options_no_effect(const program *p, const char *const *names, bool ineffective,
+                       const char *because) {
+    for (; *names; names++) option_no_effect(p, *names, ineffective, because);
+}
+
 static _Noreturn void unknown(const program *p, const char *name, size_t length) {
     char hint[160];
     option_hint(p, name, length, hint, sizeof hint);
