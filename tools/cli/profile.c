@@ -1,12 +1,11 @@
-/* tools/cli/profile.c - sums the time of a plan's steps by op. See profile.h and report.h. */
-#include "profile.h"
+/* tools/cli/profile.c - sums the time of a plan's steps by op. See report.h. */
+#include "report.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/op.h"
 #include "numbers.h"
-#include "report.h"
 
 static int slowest_first(const void *a, const void *b) {
     const profile_row *x = a, *y = b;

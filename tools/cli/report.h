@@ -42,7 +42,17 @@ void event_send(report *r);
 void report_failed(report *r, const char *what);
 void report_failed_because(report *r, const char *what, const char *why);
 
-/* prints the profile by op, and sends it as events */
+/* ---- the time of a plan, summed by op: profile.c --------------------------------------------- */
+
+typedef struct profile_row {
+    const char *op;
+    double seconds, flops, bytes;
+    int64_t calls;
+} profile_row;
+
+/* The rows, slowest first; the caller frees them. NULL: out of memory. */
+profile_row *profile_rows(wf_plan *plan, int *n);
+/* prints the rows, and sends them as events */
 void report_profile(report *r, wf_plan *plan);
 
 #endif

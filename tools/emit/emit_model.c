@@ -46,13 +46,13 @@ static int64_t layers_of(const wf_model *m) {
     return most;
 }
 
-/* The option whose number is lowered until the memory fits. */
-typedef enum fitted { AS_ASKED, FITTED_LENGTH, FITTED_BEAM, FITTED_BATCH, N_FITTED } fitted;
+/* The number that is lowered until the memory fits: that of the layers which keep keys and values, or
+ * an option. */
+typedef enum fitted { FITTED_KEPT, FITTED_LENGTH, FITTED_BEAM, FITTED_BATCH, N_FITTED } fitted;
 
-/* The bytes of memory that the file needs if option `what` is n and `recomputed` layers compute
- * keys and values again; -1: the model cannot be written so. */
-static int64_t memory_with(wf_model *m, wf_model_emit_options o, fitted what, int64_t n,
-                           int64_t recomputed) {
+/* True if the file needs at most `ram` bytes of memory with this number. If it is that of an option,
+ * all layers compute keys and values again. */
+static bool fits_with(wf_model *m, wf_model_emit_options o, int64_t ram, fitted what, int64_t n) {
     char message[WF_MESSAGE];
     wf_decode_options search = *o.search;
     wf_emit_weights weights;
@@ -61,23 +61,22 @@ static int64_t memory_with(wf_model *m, wf_model_emit_options o, fitted what, in
     if (what == FITTED_BEAM) search.beam = (int)n;
     if (what == FITTED_BATCH) o.batch = n;
     o.search = &search;
-    o.recomputed = recomputed;
+    o.recomputed = layers_of(m) - (what == FITTED_KEPT ? n : 0);
     o.memory_bytes = &bytes;
     o.weight_bytes = NULL;
     o.weights_file = &weights;
     free(wf_model_emit(m, &o, message));
     free(weights.bytes);
-    return bytes;
+    return bytes >= 0 && bytes <= ram;
 }
 
-/* The largest length, beam or batch below `most` with which the memory fits; 0: none. */
+/* The largest number below `most` with which the memory fits; 0: none above 0. */
 static int64_t largest_that_fits(wf_model *m, const wf_model_emit_options *o, int64_t ram,
                                  fitted what, int64_t most) {
     int64_t fits = 0, above = most;
     while (above - fits > 1) {
         int64_t n = fits + (above - fits) / 2;
-        int64_t bytes = memory_with(m, *o, what, n, layers_of(m));
-        if (bytes >= 0 && bytes <= ram)
+        if (fits_with(m, *o, ram, what, n))
             fits = n;
         else
             above = n;
@@ -88,18 +87,9 @@ static int64_t largest_that_fits(wf_model *m, const wf_model_emit_options *o, in
 /* The smallest number of layers that must compute keys and values again for the memory to fit into
  * `ram`; 0: it does not fit even if all layers do. */
 static int64_t layers_to_recompute(wf_model *m, const wf_model_emit_options *o, int64_t ram) {
-    int64_t above = 0, fits = layers_of(m);
-    int64_t least = memory_with(m, *o, AS_ASKED, 0, fits);
-    if (least < 0 || least > ram) return 0;
-    while (fits - above > 1) {
-        int64_t n = above + (fits - above) / 2;
-        int64_t bytes = memory_with(m, *o, AS_ASKED, 0, n);
-        if (bytes >= 0 && bytes <= ram)
-            fits = n;
-        else
-            above = n;
-    }
-    return fits;
+    int64_t layers = layers_of(m);
+    if (!fits_with(m, *o, ram, FITTED_KEPT, 0)) return 0;
+    return layers - largest_that_fits(m, o, ram, FITTED_KEPT, layers);
 }
 
 /* Writes a message: the memory that is needed, and each lower --max-length, --beam or --batch with

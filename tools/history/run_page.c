@@ -8,8 +8,8 @@
 
 #include "core/op.h"
 #include "tools/cli/output.h"
-#include "tools/cli/profile.h"
 #include "tools/cli/refused.h"
+#include "tools/cli/report.h"
 #include "tools/page/page.h"
 
 enum { MOST_POINTS = 2000 }; /* most points of a curve in the page */

@@ -150,8 +150,22 @@ uint64_t mistakes_found(const results *r) {
 
 /* ---- are the mistakes different? ------------------------------------------------------------- */
 
-/* The largest difference between the numbers of two sets of mistakes in any case, relative to the
- * largest right number; infinite where one has a number and the other has none. */
+/* The largest difference between x and y, relative to the largest right number; infinite where one
+ * has a number and the other has none. */
+static double apart(const result *one, double *const *x, double *const *y) {
+    double most = 0;
+    for (int k = 0; k < one->n_out; k++) {
+        double scale = largest(one->right[k], one->count[k]);
+        for (int64_t i = 0; i < one->count[k]; i++) {
+            double d = fabs(x[k][i] - y[k][i]) / scale;
+            if (same_number(x[k][i], y[k][i], 0)) d = 0;
+            most = fmax(most, isnan(d) ? INFINITY : d);
+        }
+    }
+    return most;
+}
+
+/* How far the numbers of two sets of mistakes are apart in any case. */
 static double difference(const results *r, uint64_t a, uint64_t b) {
     double most = 0;
     for (int c = 0; c < r->n; c++) {
@@ -159,62 +173,39 @@ static double difference(const results *r, uint64_t a, uint64_t b) {
         numbers x, y;
         bool ok = numbers_make(&x, one, r->task, &one->s, a);
         ok = numbers_make(&y, one, r->task, &one->s, b) && ok;
-        for (int k = 0; ok && k < one->n_out; k++) {
-            double scale = largest(one->right[k], one->count[k]);
-            for (int64_t i = 0; i < one->count[k]; i++) {
-                double d = fabs(x.out[k][i] - y.out[k][i]) / scale;
-                if (same_number(x.out[k][i], y.out[k][i], 0)) d = 0;
-                if (isnan(d)) d = INFINITY;
-                if (d > most) most = d;
-            }
-        }
+        if (ok) most = fmax(most, apart(one, x.out, y.out));
         numbers_free(&x);
         numbers_free(&y);
     }
     return most;
 }
 
-/* True if the steps of a layer (lesson_recipe.h), too, give the right numbers. */
-static bool steps_are_right(const results *r) {
+/* True if the model without mistakes gives the right numbers and so do, if there are any, the steps
+ * of a layer (lesson_recipe.h). */
+static bool is_right(const results *r) {
+    static const double exact = 1e-9;
     bool ok = true;
-    for (int c = 0; c < r->n && ok && r->task->steps; c++) {
-        result one = r->of[c];
+    for (int c = 0; c < r->n && ok; c++) {
         numbers v;
-        ok = numbers_make(&v, &one, r->task, &one.s, 0) &&
-             recipe_compute(&one.s, r->task->steps, v.out, one.n_out);
-        for (int k = 0; ok && k < one.n_out; k++)
-            for (int64_t i = 0; i < one.count[k]; i++)
-                ok = ok && same_number(v.out[k][i], one.right[k][i],
-                                       1e-9 * largest(one.right[k], one.count[k]));
+        const result *one = &r->of[c];
+        ok = numbers_make(&v, one, r->task, &one->s, 0) && apart(one, v.out, one->right) < exact;
+        if (ok && r->task->steps)
+            ok = recipe_compute(&one->s, r->task->steps, v.out, one->n_out) &&
+                 apart(one, v.out, one->right) < exact;
         numbers_free(&v);
     }
     return ok;
 }
 
-static bool is_right(const results *r) {
-    double most = 0;
-    for (int c = 0; c < r->n; c++) {
-        numbers v;
-        const result *one = &r->of[c];
-        bool ok = numbers_make(&v, one, r->task, &one->s, 0);
-        for (int k = 0; ok && k < one->n_out; k++)
-            for (int64_t i = 0; i < one->count[k]; i++)
-                most = fmax(most, fabs(v.out[k][i] - one->right[k][i]) /
-                                      largest(one->right[k], one->count[k]));
-        numbers_free(&v);
-    }
-    return most < 1e-9;
-}
-
 bool list_mistakes(const lesson_task *t, FILE *report) {
-    static const double apart = 3e-4;
+    static const double enough = 3e-4;
     char message[RESULT_MESSAGE];
     results r;
     if (!results_make(&r, t, message)) {
         fprintf(report, "%s: %s\n", t->name, message);
         return false;
     }
-    bool ok = is_right(&r) && steps_are_right(&r);
+    bool ok = is_right(&r);
     int n = mistake_count(t);
     const char *said = t->weft ? "compared with weft" : "compared with its formula";
     fprintf(report, "%s: %s; %d mistakes are known\n", t->name,
@@ -223,10 +214,10 @@ bool list_mistakes(const lesson_task *t, FILE *report) {
         uint64_t set = UINT64_C(1) << i;
         double off = difference(&r, set, 0);
         fprintf(report, "  %-34s off by %.2g\n", t->mistakes[i].name, off);
-        if (off < apart) fprintf(report, "    IT DOES NOT SHOW\n");
-        ok = ok && off >= apart;
+        if (off < enough) fprintf(report, "    IT DOES NOT SHOW\n");
+        ok = ok && off >= enough;
         for (int j = 0; j < i; j++) {
-            if (difference(&r, set, UINT64_C(1) << j) >= apart) continue;
+            if (difference(&r, set, UINT64_C(1) << j) >= enough) continue;
             fprintf(report, "    IT LOOKS LIKE %s\n", t->mistakes[j].name);
             ok = false;
         }

@@ -148,27 +148,18 @@ static bool count_chrf(metrics *m, chrf_counts *sums) {
     return complete(m);
 }
 
-/* Adds the edits from symbols[SIDE_OUTPUT] to symbols[SIDE_REFERENCE], which are nodes of the
- * trie. */
-static bool count_edits(const metrics *m, edit_counts *sums) {
+/* Adds the edits from the output to the reference, counted in symbols: `cut` makes nodes of the trie
+ * of a line's words or characters. */
+static bool count_edits(metrics *m, void (*cut)(const codes *in, ngrams *trie, codes *out),
+                        edit_counts *sums) {
     const codes *output = &m->symbols[SIDE_OUTPUT], *reference = &m->symbols[SIDE_REFERENCE];
+    ngrams_clear(&m->trie);
+    for (int i = 0; i < 2; i++) cut(&m->line[i], &m->trie, &m->symbols[i]);
     if (!complete(m)) return false;
     int64_t edits = edit_distance(output->at, output->n, reference->at, reference->n, m->trie.n);
     sums->edits += edits;
     sums->reference += reference->n;
     return edits >= 0;
-}
-
-static bool count_words(metrics *m, edit_counts *sums) {
-    ngrams_clear(&m->trie);
-    for (int i = 0; i < 2; i++) codes_words(&m->line[i], &m->trie, &m->symbols[i]);
-    return count_edits(m, sums);
-}
-
-static bool count_characters(metrics *m, edit_counts *sums) {
-    ngrams_clear(&m->trie);
-    for (int i = 0; i < 2; i++) codes_letters(&m->line[i], &m->trie, &m->symbols[i]);
-    return count_edits(m, sums);
 }
 
 bool metrics_add(metrics *m, const char *output, size_t output_bytes, const char *reference,
@@ -179,8 +170,8 @@ bool metrics_add(metrics *m, const char *output, size_t output_bytes, const char
     codes_decode(&m->line[SIDE_REFERENCE], reference, reference_bytes);
     for (int i = 0; i < BLEU_TOKENIZERS; i++)
         if (!count_bleu(m, (bleu_tokenizer)i, &sums.bleu[i])) return false;
-    if (!count_chrf(m, &sums.chrf) || !count_words(m, &sums.words) ||
-        !count_characters(m, &sums.characters))
+    if (!count_chrf(m, &sums.chrf) || !count_edits(m, codes_words, &sums.words) ||
+        !count_edits(m, codes_letters, &sums.characters))
         return false;
     sums.lines++;
     sums.exact += output_bytes == reference_bytes && memcmp(output, reference, output_bytes) == 0;

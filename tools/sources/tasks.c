@@ -12,8 +12,8 @@ static bool held_out(const int32_t *src, int64_t n) {
     return wf_hash_bytes(0, src, (uint64_t)n * sizeof *src) % 16 == 0;
 }
 
-static uint32_t below(uint32_t word, uint32_t n) {
-    return (uint32_t)((uint64_t)word * n >> 32);
+uint64_t task_key(uint64_t seed, task_stream stream) {
+    return wf_mix64(stream == STREAM_TRAIN ? wf_mix64(seed + 1) : 0) + (uint64_t)stream;
 }
 
 /* The tokens that one sequence draws from: 1 + (first + stride * i) mod TOKENS, 0 <= i < size. */
@@ -33,7 +33,7 @@ static alphabet draw_alphabet(task_stream stream, wf_philox words) {
 /* Draws a sequence for an index: its length, its alphabet, its tokens. `attempt` counts retries. */
 static int64_t draw(const task *t, task_stream stream, uint64_t index, uint32_t attempt,
                     int32_t *src) {
-    uint64_t key = wf_mix64(stream == STREAM_TRAIN ? wf_mix64(t->seed + 1) : 0) + (uint64_t)stream;
+    uint64_t key = task_key(t->seed, stream);
     wf_philox words = wf_philox4x32(key, index, (uint64_t)attempt << 32);
     int64_t n = t->min_len + below(words.v[0], (uint32_t)(t->max_len - t->min_len + 1));
     alphabet a = draw_alphabet(stream, words);

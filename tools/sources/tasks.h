@@ -25,6 +25,13 @@ typedef struct task {
     uint64_t seed;
 } task;
 
+/* The key of the random numbers of a stream. */
+uint64_t task_key(uint64_t seed, task_stream stream);
+/* A number below n from a random word. */
+static inline uint32_t below(uint32_t word, uint32_t n) {
+    return (uint32_t)((uint64_t)word * n >> 32);
+}
+
 /* Write sequence `index` of a stream to src, and its answer, which is as long, to tgt. Returns the
  * length in tokens. */
 int64_t task_sequence(const task *t, task_stream stream, uint64_t index, int32_t *src,

@@ -7,10 +7,6 @@
 
 #include "core/base/random.h"
 
-static uint32_t below(uint32_t word, uint32_t n) {
-    return (uint32_t)((uint64_t)word * n >> 32);
-}
-
 /* The stream (training, validation or test) of a sum or a day, determined by these two numbers. */
 static task_stream stream_of(int32_t a, int32_t b) {
     int32_t both[2] = { a, b };
@@ -169,7 +165,7 @@ static task_stream draw_date(wf_philox words, char *src, char *tgt) {
 
 void task_pair(text_task_kind kind, uint64_t seed, task_stream stream, uint64_t index, char *src,
                char *tgt) {
-    uint64_t key = wf_mix64(stream == STREAM_TRAIN ? wf_mix64(seed + 1) : 0) + (uint64_t)stream;
+    uint64_t key = task_key(seed, stream);
     uint64_t attempt = 0;
     task_stream drawn;
     do {
