@@ -7,6 +7,7 @@ Makes the manual, which refuses an op or a public function without all parts of 
 nowhere, and reading that names code that is not there. The commands of these pages run. Then it is made from a copy with mistakes:
 each has to be said. With a browser (chromium) some pages are opened, in light and dark, narrow and wide.
 """
+import json
 import pathlib
 import re
 import shutil
@@ -107,6 +108,17 @@ def run_commands(source, build, folder):
     return count, bad
 
 
+def gradient_names(build):
+    """Gradients of an example have the names of its gradient rule. Returns [sentence]."""
+    lines = subprocess.run([build / 'tools/describe-ops'], stdout=subprocess.PIPE, check=True, text=True).stdout.splitlines()
+    bad = []
+    for op in map(json.loads, lines):
+        names = {tensor['name'] for tensor in op.get('gradients', [])}
+        bad += [f"{op['op']}: its rule has {name}, which is no gradient of the example"
+                for name in re.findall(r'^(d\w+) = ', op.get('rule', ''), flags=re.M) if name not in names]
+    return bad
+
+
 def main():
     source, build = (pathlib.Path(argument).resolve() for argument in sys.argv[1:3])
     bad = []
@@ -119,6 +131,7 @@ def main():
         for page in (folder / 'manual').rglob('*'):
             if page.suffix in ('.html', '.css') and re.search(r'(?:src|@import|url\()[=" (]*https?:', page.read_text()):
                 bad.append(f'{page.name} loads something from a network')
+        bad += gradient_names(build)
         ran, found = run_commands(source, build, folder)
         bad += found
         opened, found = open_in_browser(folder / 'manual')
