@@ -42,10 +42,10 @@ static option rows[] = {
     COUNT("size", told.size, 1, 16384,
           "for gemm: measure only products of two N x N matrices. Refused with --shape",
           .fallback = "15 products with the shapes of models"),
-    ROW("shape", OPTION_STRING, told.name_prefix, "NAME",
-        "for gemm: measure only those of the 15 products whose names begin with this: square, "
-        "base, copy or decode. Each line of the output has its name",
-        .fallback = "all of them"),
+    STRING("shape", told.name_prefix, "NAME",
+           "for gemm: measure only those of the 15 products whose names begin with this: square, "
+           "base, copy or decode. Each line of the output has its name",
+           .fallback = "all of them"),
     CHOICE("operands", told.operands, "both|hot|cold",
            "for gemm: place of the operands. hot: in the cache, because one product is repeated. "
            "cold: in memory, because each product has other operands"),

@@ -61,15 +61,12 @@ static option rows[] = {
           "with --level module: number of levels of modules within modules to draw. Refused where "
           "--level is",
           .fallback = "down to attention and linear layers"),
-    { .name = "formula",
-      .kind = OPTION_STRING,
-      .value = &told.formula,
-      .argument = "TEXT",
-      .help =
-          "draw this formula with its numbers, in place of a model. It may have + - * / @ (matrix "
-          "product) ^ (power), parentheses, variables, and functions: softmax, sum, transpose and "
-          "others, or an op of the library. An option with the name of a variable sets its values: "
-          "--x \"1 2 3; 4 5 6\" is a matrix of two rows. A --config file can't set variables" },
+    STRING(
+        "formula", told.formula, "TEXT",
+        "draw this formula with its numbers, in place of a model. It may have + - * / @ (matrix "
+        "product) ^ (power), parentheses, variables, and functions: softmax, sum, transpose and "
+        "others, or an op of the library. An option with the name of a variable sets its values: "
+        "--x \"1 2 3; 4 5 6\" is a matrix of two rows. A --config file can't set variables"),
     FLAG("backward", told.backward,
          "also draw the operations that compute the gradients of the loss with respect to all "
          "parameters, with dashed lines, or show them with --step and --html. Refused with "

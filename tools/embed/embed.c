@@ -24,12 +24,6 @@
 /* Static, because the rows of the option table hold addresses of these settings. */
 static settings told = { .top = 5, .batch_size = 32, .weights = -1, .format = -1 };
 
-#define PROMPT(option, variable, text)                                                             \
-    {                                                                                              \
-        .name = option, .kind = OPTION_STRING, .value = &(variable), .argument = "TEXT",           \
-        .help = text, .fallback = "none"                                                           \
-    }
-
 static option rows[] = {
     GROUP("Files"),
     MODEL("model", told.model,
@@ -59,11 +53,13 @@ static option rows[] = {
           "with --search: number of lines that are printed for each line of the input, or all if "
           "there are fewer"),
     GROUP("Text"),
-    PROMPT("prompt", told.prompt,
+    STRING("prompt", told.prompt, "TEXT",
            "text that is put before each line of the input. Some models were trained so, as E5 "
-           "with \"query: \""),
-    PROMPT("search-prompt", told.search_prompt,
-           "with --search: text that is put before each line of that file, as \"passage: \""),
+           "with \"query: \"",
+           .fallback = "none"),
+    STRING("search-prompt", told.search_prompt, "TEXT",
+           "with --search: text that is put before each line of that file, as \"passage: \"",
+           .fallback = "none"),
     GROUP("Work"),
     COUNT("batch-size", told.batch_size, 1, 4096,
           "maximum number of lines that are computed together; of long lines there are fewer. The "

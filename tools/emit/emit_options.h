@@ -44,22 +44,16 @@
               "same; more memory is used, and with --beam 1 less time. The program reads so many " \
               "lines before it answers",                                                           \
               .fallback = "1"),                                                                    \
-        { .name = "ram",                                                                           \
-          .kind = OPTION_STRING,                                                                   \
-          .value = &c.ram,                                                                         \
-          .argument = "SIZE",                                                                      \
-          .help = "with --emit-c or --emit-html, but not --train: maximum bytes of memory for a "  \
-                  "run, without the weights, such as 524288, 512K or 2M. If a model in int8 "      \
-                  "needs more, layers compute keys and values again at every step, with the same " \
-                  "outputs in more time. If that is not enough, no file is written, and the "      \
-                  "message says what would fit",                                                   \
-          .fallback = "any" },                                                                     \
-        { .name = "prefix",                                                                        \
-          .kind = OPTION_STRING,                                                                   \
-          .value = &c.model.prefix,                                                                \
-          .argument = "NAME",                                                                      \
-          .help = "with --emit-c: first part of the names that the file declares",                 \
-          .fallback = "model" },                                                                   \
+        STRING("ram", c.ram, "SIZE",                                                               \
+               "with --emit-c or --emit-html, but not --train: maximum bytes of memory for a "     \
+               "run, without the weights, such as 524288, 512K or 2M. If a model in int8 "         \
+               "needs more, layers compute keys and values again at every step, with the same "    \
+               "outputs in more time. If that is not enough, no file is written, and the "         \
+               "message says what would fit",                                                      \
+               .fallback = "any"),                                                                 \
+        STRING("prefix", c.model.prefix, "NAME",                                                   \
+               "with --emit-c: first part of the names that the file declares",                    \
+               .fallback = "model"),                                                               \
         FLAG("train", c.training,                                                                  \
              "with --emit-c: write the training of the model instead of its search, from a file "  \
              "that train -o wrote (not .best): each update, with optimizer, schedule and random "  \

@@ -37,10 +37,7 @@ static settings told = {
 };
 
 #define LANGUAGE(option, variable, text)                                                           \
-    {                                                                                              \
-        .name = option, .kind = OPTION_STRING, .value = &(variable), .argument = "CODE",           \
-        .help = text, .fallback = "set by the model's file"                                        \
-    }
+    STRING(option, variable, "CODE", text, .fallback = "set by the model's file")
 
 static option rows[] = {
     GROUP("Files"),
@@ -57,15 +54,11 @@ static option rows[] = {
           "with --score pairs. It may also be the second word without a dash; - is stdin. An empty "
           "line has an empty output, but a language model writes a text of its own",
           .letter = 'i', .fallback = "stdin"),
-    { .name = "prompt",
-      .kind = OPTION_STRING,
-      .value = &told.prompt,
-      .argument = "TEXT",
-      .help =
-          "text to use as the only source, in place of lines of input; token ids if the model has "
-          "no vocabulary. A model of running text (of train --task lm, or GPT-2 and the like that "
-          "convert imported) continues it, and the output begins with it; with --json the output "
-          "is the continuation alone. Refused with --input, --reference and --score" },
+    STRING("prompt", told.prompt, "TEXT",
+           "text to use as the only source, in place of lines of input; token ids if the model has "
+           "no vocabulary. A model of running text (of train --task lm, or GPT-2 and the like that "
+           "convert imported) continues it, and the output begins with it; with --json the output "
+           "is the continuation alone. Refused with --input, --reference and --score"),
     INPUT("shortlist", told.shortlist,
           "lexical shortlist in Marian's binary form (lex.s2t.bin): each output has only tokens "
           "that it lists for the tokens of its source. The vocabulary must be the one that it was "
@@ -96,22 +89,18 @@ static option rows[] = {
           "file for the attention weights of each line's best output: all layers as JSON, an "
           "object for each line. If the name ends in .svg, it is a picture of the last layer for "
           "the first line. - draws the last layer for each line on stderr. Refused with --score"),
-    { .name = "alignment",
-      .kind = OPTION_STRING,
-      .value = &told.alignment,
-      .argument = "hard|soft|THRESHOLD",
-      .help =
-          "for a model with an encoder and a decoder: write after each output ||| and from which "
-          "source words its words came, by the cross-attention of the last layer: the mean of "
-          "its heads, or the head that was trained to align. A pair SOURCE-OUTPUT has two numbers "
-          "of words, counted "
-          "from 0 (Pharaoh's format): 2-1 means that the output's second word came from the "
-          "source's third. hard: every word of the output from its likeliest source word. "
-          "THRESHOLD, 0 to 1: all pairs of words with more weight. soft: for each word of the "
-          "output its weights for all source words instead, separated by commas. With --score "
-          "the given targets are aligned. Words are separated by spaces; without a vocabulary, "
-          "each token id is a word",
-      .fallback = "none" },
+    STRING("alignment", told.alignment, "hard|soft|THRESHOLD",
+           "for a model with an encoder and a decoder: write after each output ||| and from which "
+           "source words its words came, by the cross-attention of the last layer: the mean of "
+           "its heads, or the head that was trained to align. A pair SOURCE-OUTPUT has two numbers "
+           "of words, counted "
+           "from 0 (Pharaoh's format): 2-1 means that the output's second word came from the "
+           "source's third. hard: every word of the output from its likeliest source word. "
+           "THRESHOLD, 0 to 1: all pairs of words with more weight. soft: for each word of the "
+           "output its weights for all source words instead, separated by commas. With --score "
+           "the given targets are aligned. Words are separated by spaces; without a vocabulary, "
+           "each token id is a word",
+           .fallback = "none"),
     DRAWN("explain", told.explain,
           "file for an HTML page about a single line of input: its tokens, the beam as a tree, the "
           "ten likeliest tokens of each step, all attention, and the numbers of the graph's nodes. "

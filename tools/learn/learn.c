@@ -45,7 +45,8 @@ static option rows[] = {
     FLAG("solution", told.solution,
          "check the solution that comes with the course, in place of your file. Refused with "
          "--file"),
-    ROW("folder", OPTION_STRING, told.folder, "DIR",
+    STRING(
+        "folder", told.folder, "DIR",
         "folder with your files, each NUMBER_NAME.c. If it or the file of an exercise is missing, "
         "it is made, with the exercise's gaps. With --file or --solution it isn't used",
         .fallback = "learn/ in the source tree"),

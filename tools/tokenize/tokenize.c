@@ -128,14 +128,11 @@ static option rows[] = {
     COUNT("vocab-size", learning.vocab_size, 2, INT32_MAX,
           "with --learn: number of ids, including those of special tokens. It must be given",
           .fallback = ""),
-    { .name = "special",
-      .kind = OPTION_STRING,
-      .value = &learning.special,
-      .argument = "TOKEN[,TOKEN]",
-      .help = "with --learn: special tokens, which get the first ids. Tokens named <s> or [CLS] "
-              "are put before a text, and </s> or [SEP] after it",
-      .fallback = "<|endoftext|>, as GPT-2; with unigram <s>,<pad>,</s>,<unk>,<mask>; with "
-                  "wordpiece [PAD],[UNK],[CLS],[SEP],[MASK]" },
+    STRING("special", learning.special, "TOKEN[,TOKEN]",
+           "with --learn: special tokens, which get the first ids. Tokens named <s> or [CLS] "
+           "are put before a text, and </s> or [SEP] after it",
+           .fallback = "<|endoftext|>, as GPT-2; with unigram <s>,<pad>,</s>,<unk>,<mask>; with "
+                       "wordpiece [PAD],[UNK],[CLS],[SEP],[MASK]"),
     COUNT("min-freq", learning.min_freq, 1, 1e12,
           "with --learn bpe or wordpiece: minimum number of times that a pair of pieces occurs in "
           "the text to be merged"),

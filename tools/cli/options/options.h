@@ -84,8 +84,9 @@ typedef struct option {
 #define REAL(n, variable, low, high, ...)                                                          \
     ROW(n, OPTION_REAL, variable, "X", __VA_ARGS__, .min = low, .max = high)
 #define CHOICE(n, variable, words, ...) ROW(n, OPTION_CHOICE, variable, words, __VA_ARGS__)
+#define STRING(n, variable, word, ...) ROW(n, OPTION_STRING, variable, word, __VA_ARGS__)
 #define NAMED_FILE(n, variable, for_what, ...)                                                     \
-    ROW(n, OPTION_STRING, variable, "FILE", __VA_ARGS__, .use = for_what)
+    STRING(n, variable, "FILE", __VA_ARGS__, .use = for_what)
 #define INPUT(n, variable, ...) NAMED_FILE(n, variable, USE_INPUT, __VA_ARGS__)
 #define MODEL(n, variable, ...) NAMED_FILE(n, variable, USE_MODEL, __VA_ARGS__)
 #define OUTPUT(n, variable, ...) NAMED_FILE(n, variable, USE_OUTPUT, __VA_ARGS__)
@@ -94,8 +95,7 @@ typedef struct option {
 #define RAW_OUTPUT(n, variable, ...) NAMED_FILE(n, variable, USE_NUMBERS, __VA_ARGS__)
 #define NEW_MODEL(n, variable, ...) NAMED_FILE(n, variable, USE_NEW_MODEL, __VA_ARGS__)
 #define LOG(n, variable, ...) NAMED_FILE(n, variable, USE_LOG, __VA_ARGS__)
-#define FOLDER(n, variable, ...)                                                                   \
-    ROW(n, OPTION_STRING, variable, "DIR", __VA_ARGS__, .use = USE_FOLDER)
+#define FOLDER(n, variable, ...) STRING(n, variable, "DIR", __VA_ARGS__, .use = USE_FOLDER)
 /* Defaults for some cases: OTHERWISE(FOR("add|date", "char"), FOR("text", "bpe")). */
 #define OTHERWISE(...) .otherwise = { __VA_ARGS__ }
 #define FOR(words, text)                                                                           \
