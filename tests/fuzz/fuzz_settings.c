@@ -125,7 +125,7 @@ static void take(int argc, char **argv, const wf_file *f) {
     bool resumes = set->run.resume && f && wf_file_ok(f) && setting_in_file(f, "step");
     set->run.resume = resumes;
     settings_complete(set, resumes ? f : NULL, NULL);
-    settings_complete_steps(set, settings_task(set)->text ? 7 : 0);
+    settings_complete_steps(set, set->data.kind->text ? 7 : 0);
     training_state at = { .step = 3, .best = 1.5, .since_best = 1 };
     if (resumes) at = settings_state(set, f);
     rates_are_finite(set);

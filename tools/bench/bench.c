@@ -82,16 +82,16 @@ static const bench_part parts[] = { { .name = "gemm", .run = bench_gemm },
 enum { PARTS = sizeof parts / sizeof *parts };
 
 static void refuse_idle_options(const bench_settings *set, void (*run)(bench_settings *)) {
-    OPTIONS_IDLE(&bench_program, run != bench_step, "it is for step", "preset", "mode", "weights",
-                 "beam", "batch", "unguarded", "profile");
+    option_no_effect(&bench_program, "preset|mode|weights|beam|batch|unguarded|profile",
+                     run != bench_step, "it is for step");
     option_no_effect(&bench_program, "size", run != bench_gemm, "it is for gemm");
     option_no_effect(&bench_program, "shape", run != bench_gemm || set->size,
                      "it is for gemm without --size");
     option_no_effect(&bench_program, "operands", run != bench_gemm, "it is for gemm");
     option_no_effect(&bench_program, "seconds", run == bench_signature, "signature times nothing");
     option_no_effect(&bench_program, "json", run == bench_signature, "signature prints one number");
-    OPTIONS_IDLE(&bench_program, set->mode != MODE_DECODE, "it is for --mode decode", "weights",
-                 "beam");
+    option_no_effect(&bench_program, "weights|beam", set->mode != MODE_DECODE,
+                     "it is for --mode decode");
     option_no_effect(&bench_program, "unguarded", set->mode != MODE_TRAIN,
                      "only a training step updates anything");
     option_no_effect(&bench_program, "profile", set->mode == MODE_DECODE,

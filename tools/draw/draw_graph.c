@@ -208,10 +208,10 @@ static void choose_view(settings *set) {
 }
 
 static void refuse_idle_sizes(const settings *set) {
-    static const char *const sizes[] = { "d-model", "heads", "d-ff", "layers", "norm", NULL };
-    options_no_effect(&self, sizes, set->model != NULL, "the model file says it");
-    options_no_effect(&self, sizes, set->formula != NULL, "a formula has no layers");
-    OPTIONS_IDLE(&self, set->formula != NULL, "the formula is drawn", "model", "of");
+    static const char sizes[] = "d-model|heads|d-ff|layers|norm";
+    option_no_effect(&self, sizes, set->model != NULL, "the model file says it");
+    option_no_effect(&self, sizes, set->formula != NULL, "a formula has no layers");
+    option_no_effect(&self, "model|of", set->formula != NULL, "the formula is drawn");
     option_no_effect(&self, "layers", set->of != SUBJECT_TRANSFORMER, "one layer is drawn");
     option_no_effect(&self, "d-ff", set->of == SUBJECT_ATTENTION,
                      "an attention has no feed-forward layer");
@@ -222,20 +222,15 @@ static void refuse_idle_runs(const settings *set) {
     bool runs = set->plan || set->html;
     bool shown = set->values || set->step;
     bool model = !set->formula && set->of == SUBJECT_TRANSFORMER;
-    static const char *const timed[] = { "runs", "threads" };
-    static const char *const counts[] = { "batch-size", "length" };
-    static const char *const lines[] = { "source", "target" };
-    for (int i = 0; i < 2; i++) {
-        option_no_effect(&self, timed[i], !runs, "nothing is timed without --plan or --html");
-        option_no_effect(&self, counts[i], !runs && !shown && !set->c.training,
-                         "nothing runs without --plan or --html");
-        option_no_effect(&self, counts[i], set->formula != NULL, "a formula has no sentences");
-        option_no_effect(&self, counts[i], shown && model, "the example is one line");
-        option_no_effect(&self, lines[i], !shown, "only --values and --step have an example");
-        option_no_effect(&self, lines[i], !model, "only a whole model reads lines");
-    }
-    option_no_effect(&self, "second", !set->values, "only --values shows derivatives");
-    option_no_effect(&self, "table", !set->values, "only --values is a table");
+    static const char counts[] = "batch-size|length", lines[] = "source|target";
+    option_no_effect(&self, "runs|threads", !runs, "nothing is timed without --plan or --html");
+    option_no_effect(&self, counts, !runs && !shown && !set->c.training,
+                     "nothing runs without --plan or --html");
+    option_no_effect(&self, counts, set->formula != NULL, "a formula has no sentences");
+    option_no_effect(&self, counts, shown && model, "the example is one line");
+    option_no_effect(&self, lines, !shown, "only --values and --step have an example");
+    option_no_effect(&self, lines, !model, "only a whole model reads lines");
+    option_no_effect(&self, "second|table", !set->values, "only --values shows them");
     option_no_effect(&self, "commands", !set->step, "only --step takes commands");
     option_no_effect(&self, "output", set->step || set->html, "no Graphviz text is written");
     option_no_effect(&self, "output", set->table, "a table is printed on stdout");
@@ -245,7 +240,7 @@ static void refuse_idle_options(const settings *set) {
     refuse_idle_sizes(set);
     refuse_idle_runs(set);
     refuse_idle_emission(&self, &set->c);
-    OPTIONS_IDLE(&self, set->step || set->html, "no picture is drawn", "depth", "level", "force");
+    option_no_effect(&self, "depth|level|force", set->step || set->html, "no picture is drawn");
     option_no_effect(&self, "level", set->values, "--values shows every operation");
     option_no_effect(&self, "depth", set->level == OPERATIONS || set->values,
                      "--level op shows every operation");

@@ -210,7 +210,7 @@ static void check_options(void) {
     bool search = told.search != NULL;
     if (!told.model) usage_error(&self, "say which model: embed MODEL [FILE]");
     option_no_effect(&self, "format", search, "--search prints lines");
-    OPTIONS_IDLE(&self, !search, "it is for --search", "top", "search-prompt");
+    option_no_effect(&self, "top|search-prompt", !search, "it is for --search");
     if (is_dash(told.input)) told.input = NULL;
     if (is_dash(told.output)) told.output = NULL;
     if (is_dash(told.search) && !told.input)

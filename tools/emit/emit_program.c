@@ -9,13 +9,12 @@
 #include "tools/cli/output.h"
 
 void refuse_idle_emission(const program *p, const emit_request *r) {
-    static const char *const of_search[] = { "max-length", "max-line", "beam", "batch",
-                                             "weights",    "ram",      NULL };
-    options_no_effect(p, of_search, !r->asked, "no C is written");
-    OPTIONS_IDLE(p, !r->asked, "no C is written", "prefix", "dry-run", "train", "from-start",
-                 "weights-file");
-    options_no_effect(p, of_search, r->training, "a training has no search");
-    OPTIONS_IDLE(p, r->asked, "C is written", "of", "depth", "level", "force", "backward");
+    static const char of_search[] = "max-length|max-line|beam|batch|weights|ram";
+    option_no_effect(p, of_search, !r->asked, "no C is written");
+    option_no_effect(p, "prefix|dry-run|train|from-start|weights-file", !r->asked,
+                     "no C is written");
+    option_no_effect(p, of_search, r->training, "a training has no search");
+    option_no_effect(p, "of|depth|level|force|backward", r->asked, "C is written");
     option_no_effect(p, "from-start", !r->training, "only --train begins a training");
     option_no_effect(p, "train", r->page, "a page has no training");
     option_no_effect(p, "batch", r->page, "a page reads one line at a time");

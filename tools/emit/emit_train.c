@@ -51,7 +51,7 @@ static bool read_settings(recipe *r, char *message) {
     r->set->run.model = r->options->path;
     r->set->run.resume = true;
     settings_from_file(r->set, r->file);
-    if (r->options->from_start && settings_started(r->set))
+    if (r->options->from_start && r->set->model.started)
         return refused(message, "its training started from another model, whose weights it does "
                                 "not hold: leave --from-start out");
     return true;
@@ -118,7 +118,7 @@ static void shapes_of_task(recipe *r) {
 static bool shape_of_text(recipe *r, char *message) {
     const emit_train_options *o = r->options;
     const settings *set = r->set;
-    bool running = settings_task(set)->running, apart = r->model->src != NULL;
+    bool running = source_of_word(set->data.task)->running, apart = r->model->src != NULL;
     int64_t n = o->length ? o->length : set->data.max_len;
     int64_t T = running ? n : apart ? n + 1 : 2 * n + 1;
     if (T > r->model->max_len && !o->length) T = r->model->max_len;
@@ -155,7 +155,7 @@ static bool list_batches(recipe *r, char *message) {
 
 static bool choose_batches(recipe *r, char *message) {
     bool sized = r->options->batch_size || r->options->length;
-    if (settings_task(r->set)->text) return shape_of_text(r, message);
+    if (source_of_word(r->set->data.task)->text) return shape_of_text(r, message);
     if (sized)
         return refused(message, "--batch-size and --length have no effect: its task says them");
     shapes_of_task(r);

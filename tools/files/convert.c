@@ -135,8 +135,10 @@ static program self = {
 /* ---- what is asked ------------------------------------------------------------------------- */
 
 static void refuse_said(bool refused, const char *because) {
-    OPTIONS_IDLE(&self, refused, because, "heads", "norm", "positions", "scale-embedding",
-                 "activation", "pad-id", "start-id", "end-id", "layer-norm-eps", "max-len");
+    option_no_effect(&self,
+                     "heads|norm|positions|scale-embedding|activation|pad-id|start-id|end-id|layer-"
+                     "norm-eps|max-len",
+                     refused, because);
 }
 
 static void check_options(const settings *set) {
@@ -153,9 +155,9 @@ static void check_options(const settings *set) {
     refuse_said(set->to == TO_MARIAN, "--to marian takes it from the model");
     refuse_said(set->from == FROM_HF, "--from hf takes it from config.json");
     refuse_said(set->from == FROM_MARIAN, "--from marian takes it from the file");
-    OPTIONS_IDLE(&self, set->from != FROM_MARIAN, "it is for --from marian", "spm-src", "spm-tgt",
-                 "guided");
-    OPTIONS_IDLE(&self, set->to != TO_MARIAN, "it is for --to marian", "scales", "calibrate");
+    option_no_effect(&self, "spm-src|spm-tgt|guided", set->from != FROM_MARIAN,
+                     "it is for --from marian");
+    option_no_effect(&self, "scales|calibrate", set->to != TO_MARIAN, "it is for --to marian");
     option_no_effect(&self, "calibrate", set->scales, "--scales has the scales");
     option_no_effect(&self, "adapter", set->from != FROM_FILE, "import the model first");
     option_no_effect(&self, "adapter", set->to != TO_WEFT, "merge it into a model first");
@@ -163,7 +165,7 @@ static void check_options(const settings *set) {
     option_no_effect(&self, "weights", set->base, "adapters are written in f32");
     option_no_effect(&self, "dtype", set->to == TO_WEFT, "a model is written in f32 or int8");
     option_no_effect(&self, "dtype", set->to == TO_HF, "a folder's weights are written in f32");
-    OPTIONS_IDLE(&self, set->to == TO_MARIAN, of_marian, "dtype", "weights");
+    option_no_effect(&self, "dtype|weights", set->to == TO_MARIAN, of_marian);
     option_no_effect(&self, "weights", set->to == TO_TORCH, "--dtype is for a state_dict");
     option_no_effect(&self, "weights", set->to == TO_HF, "a folder's weights are written in f32");
 }

@@ -9,31 +9,32 @@
 void check_options(const program *p, settings *set) {
     const char *nothing = "--score generates nothing";
     if (!set->model) usage_error(p, "say which model: --model FILE");
-    OPTIONS_IDLE(p, set->score, nothing, "beam", "length-penalty-type", "length-penalty", "nbest",
-                 "max-len-a", "max-len-b", "min-len", "stop", "at-limit", "sample", "top-k",
-                 "top-p", "temperature", "seed", "reference", "attention");
-    OPTIONS_IDLE(p, set->score, nothing, "prompt", "stream", "max-new-tokens", "raw",
-                 "no-repeat-ngram-size", "repetition-penalty", "suppress-tokens",
-                 "begin-suppress-tokens", "length-decay", "length-decay-start", "explain",
-                 "shortlist");
-    OPTIONS_IDLE(p, set->prompt,
-                 "--prompt is all there is to read; quote a prompt of several words", "input",
-                 "reference");
-    OPTIONS_IDLE(p, set->json, "--json writes an object when it is whole", "stream");
-    OPTIONS_IDLE(p, set->json, "--json writes all text as it is", "raw");
-    OPTIONS_IDLE(p, set->stream, "--stream makes one output at a time", "nbest", "batch-size");
-    OPTIONS_IDLE(p, option_seen(p, "max-new-tokens"), "--max-new-tokens says it all", "max-len-a",
-                 "max-len-b");
-    OPTIONS_IDLE(p, set->sample, "--sample draws and does not search", "beam", "stop");
-    OPTIONS_IDLE(p, set->penalty == WF_PENALTY_NONE, "--length-penalty-type none has no alpha",
-                 "length-penalty");
-    OPTIONS_IDLE(p, set->arithmetic, "--arithmetic marian has the integers of the model's own file",
-                 "weights", "adapter");
+    option_no_effect(p,
+                     "beam|length-penalty-type|length-penalty|nbest|max-len-a|max-len-b|min-len|"
+                     "stop|at-limit|sample|top-k|top-p|temperature|seed|reference|attention",
+                     set->score, nothing);
+    option_no_effect(
+        p,
+        "prompt|stream|max-new-tokens|raw|no-repeat-ngram-size|repetition-penalty|suppress-tokens|"
+        "begin-suppress-tokens|length-decay|length-decay-start|explain|shortlist",
+        set->score, nothing);
+    option_no_effect(p, "input|reference", set->prompt,
+                     "--prompt is all there is to read; quote a prompt of several words");
+    option_no_effect(p, "stream", set->json, "--json writes an object when it is whole");
+    option_no_effect(p, "raw", set->json, "--json writes all text as it is");
+    option_no_effect(p, "nbest|batch-size", set->stream, "--stream makes one output at a time");
+    option_no_effect(p, "max-len-a|max-len-b", option_seen(p, "max-new-tokens"),
+                     "--max-new-tokens says it all");
+    option_no_effect(p, "beam|stop", set->sample, "--sample draws and does not search");
+    option_no_effect(p, "length-penalty", set->penalty == WF_PENALTY_NONE,
+                     "--length-penalty-type none has no alpha");
+    option_no_effect(p, "weights|adapter", set->arithmetic,
+                     "--arithmetic marian has the integers of the model's own file");
     if (set->score && set->long_lines == LONG_SPLIT)
         usage_error(p,
                     "--long-lines split makes several outputs of a line, and --score judges one");
-    OPTIONS_IDLE(p, set->long_lines == LONG_SPLIT,
-                 "--long-lines split makes several outputs of a line", "explain");
+    option_no_effect(p, "explain", set->long_lines == LONG_SPLIT,
+                     "--long-lines split makes several outputs of a line");
     if (set->alignment && !align_rule_read(set->alignment, &set->align))
         usage_error(p, "--alignment: '%.40s' is neither hard, nor soft, nor a threshold of 0 to 1",
                     set->alignment);
@@ -104,10 +105,10 @@ static void settle_stream(const program *p, settings *set) {
 }
 
 static void settle(const program *p, settings *set) {
-    OPTIONS_IDLE(p, !set->sample, "only --sample draws", "top-k", "top-p", "temperature", "seed");
-    OPTIONS_IDLE(p, set->penalty == WF_PENALTY_NONE, "the model's length penalty is none",
-                 "length-penalty");
-    OPTIONS_IDLE(p, set->decay == 1, "there is no --length-decay", "length-decay-start");
+    option_no_effect(p, "top-k|top-p|temperature|seed", !set->sample, "only --sample draws");
+    option_no_effect(p, "length-penalty", set->penalty == WF_PENALTY_NONE,
+                     "the model's length penalty is none");
+    option_no_effect(p, "length-decay-start", set->decay == 1, "there is no --length-decay");
     if (option_seen(p, "max-new-tokens")) {
         set->max_len_a = 0;
         set->max_len_b = (double)set->max_new;
@@ -117,11 +118,11 @@ static void settle(const program *p, settings *set) {
     if (!set->sample && set->nbest > set->beam)
         usage_error(p, "--nbest %lld is more than a beam of %lld holds: ask for --beam %lld",
                     (long long)set->nbest, (long long)set->beam, (long long)set->nbest);
-    OPTIONS_IDLE(p, set->beam == 1 && !set->sample, "greedy search ends with the first end token",
-                 "stop");
-    OPTIONS_IDLE(p, set->beam == 1 && !set->scores && !set->json,
-                 "without a beam it changes the scores alone, and --nbest or --json shows them",
-                 "length-penalty", "length-penalty-type");
+    option_no_effect(p, "stop", set->beam == 1 && !set->sample,
+                     "greedy search ends with the first end token");
+    option_no_effect(
+        p, "length-penalty|length-penalty-type", set->beam == 1 && !set->scores && !set->json,
+        "without a beam it changes the scores alone, and --nbest or --json shows them");
 }
 
 static void write_options(const settings *set, wf_decode_options *o) {

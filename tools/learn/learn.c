@@ -284,8 +284,8 @@ int main(int argc, char **argv) {
     bool ok = true;
     terminal_open();
     options_parse(&learn_program, argc, argv);
-    OPTIONS_IDLE(&learn_program, told.number == NULL, "the number of an exercise is missing",
-                 "file", "picture", "output");
+    option_no_effect(&learn_program, "file|picture|output", told.number == NULL,
+                     "the number of an exercise is missing");
     option_no_effect(&learn_program, "solution", told.file != NULL, "--file says what is checked");
     option_no_effect(&learn_program, "mistakes", told.picture || told.output,
                      "a picture is shown instead");

@@ -327,8 +327,8 @@ static void all_lines(job *j) {
 /* Exits if --learn does not use an option that was given, or lacks one that it needs. */
 static void check_learning(void) {
     bool merges = learning.kind != WF_LEARN_UNIGRAM;
-    OPTIONS_IDLE(&self, true, "--learn writes a tokenizer", "tokenizer", "tokens", "offsets",
-                 "counts", "json", "decode", "no-special", "pairs", "raw");
+    option_no_effect(&self, "tokenizer|tokens|offsets|counts|json|decode|no-special|pairs|raw",
+                     true, "--learn writes a tokenizer");
     option_no_effect(&self, "min-freq", !merges, "unigram merges no pairs");
     option_no_effect(&self, "alphabet", learning.kind == WF_LEARN_BPE, "bytes are the alphabet");
     option_no_effect(&self, "cased", learning.kind != WF_LEARN_WORDPIECE, "case is kept anyway");
@@ -344,15 +344,15 @@ static void check_options(void) {
         check_learning();
         return;
     }
-    OPTIONS_IDLE(&self, true, "nothing is learned without --learn", "output", "vocab-size",
-                 "special", "min-freq", "alphabet", "cased");
+    option_no_effect(&self, "output|vocab-size|special|min-freq|alphabet|cased", true,
+                     "nothing is learned without --learn");
     if (!tokenizer)
         usage_error(&self, "say which tokenizer.json with --tokenizer FILE, or --learn one");
-    OPTIONS_IDLE(&self, json, "--json shows everything", "tokens", "offsets", "counts");
-    OPTIONS_IDLE(&self, decode, "--decode prints text", "tokens", "offsets", "counts", "pairs");
+    option_no_effect(&self, "tokens|offsets|counts", json, "--json shows everything");
+    option_no_effect(&self, "tokens|offsets|counts|pairs", decode, "--decode prints text");
     option_no_effect(&self, "raw", !decode, "only --decode prints text");
     option_no_effect(&self, "raw", json, "--json writes all text as it is");
-    OPTIONS_IDLE(&self, counts, "--counts prints a number", "tokens", "offsets");
+    option_no_effect(&self, "tokens|offsets", counts, "--counts prints a number");
     if (is_dash(tokenizer) && (!input || is_dash(input)))
         usage_error(&self, "only one of --tokenizer and --input can be stdin");
 }

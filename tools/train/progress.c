@@ -19,7 +19,7 @@ static const char *batch_text(const settings *set, char buffer[80]) {
     int n = 0;
     if (set->data.batch_size)
         n = snprintf(buffer, 80, "batches of %lld", (long long)set->data.batch_size);
-    if (settings_task(set)->text && set->data.max_tokens)
+    if (set->data.kind->text && set->data.max_tokens)
         snprintf(buffer + n, 80 - (size_t)n, "%s at most %lld tokens", n ? " and" : "batches of",
                  (long long)set->data.max_tokens);
     return buffer;
@@ -104,8 +104,8 @@ static void announce_idle(session *s) {
 static bool keeps_tokenizer_here(const settings *set) {
     wf_token_kind kind = (wf_token_kind)set->data.tokenizer;
     bool goes_out = kind == WF_SENTENCEPIECE || kind == WF_JSON_TEXT;
-    return set->model.like == LIKE_T5 && settings_task(set)->text && !goes_out &&
-           !set->model.init && !set->run.resume;
+    return set->model.like == LIKE_T5 && set->data.kind->text && !goes_out && !set->model.init &&
+           !set->run.resume;
 }
 
 void announce(session *s, double memory) {
@@ -147,14 +147,14 @@ void announce(session *s, double memory) {
     if (s->transport && s->set->data.accum < s->transport->size) announce_idle(s);
     if (s->set->run.resume)
         say(r, "resumed  %s after step %lld", s->set->run.model, (long long)s->at.step);
-    if (s->set->run.resume && s->best_kept < INFINITY)
-        say(r, "best     %s, loss %.4g: a lower loss replaces it", s->best_path, s->best_kept);
+    if (s->set->run.resume && s->kept.best < INFINITY)
+        say(r, "best     %s, loss %.4g: a lower loss replaces it", s->kept.best_path, s->kept.best);
     if (s->set->recipe.planned_steps) announce_stretch(s);
     jsonl *e = event(r, "run");
     for (const option *o = train_program.options; o < train_program.options + train_program.n; o++)
-        if (o->stored && !(o->of_model && settings_started(s->set)))
+        if (o->stored && !(o->of_model && s->set->model.started))
             json_text(e, o->name, option_text(o, words[0]));
-    if (settings_started(s->set)) json_text(e, "init", s->set->model.init_hash);
+    if (s->set->model.started) json_text(e, "init", s->set->model.init_hash);
     if (s->set->model.freeze) json_text(e, "freeze", s->set->model.freeze);
     json_int(e, "step", s->at.step);
     json_real(e, "parameters", parameters);

@@ -3,14 +3,61 @@
 
 #include <assert.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "core/base/random.h"
 #include "models/model_internal.h"
 #include "ranks/ranks.h"
 #include "tools/alignment/links.h"
+#include "tools/cli/options/uses.h"
 #include "tools/cli/output.h"
+
+/* ---- the files that will be written ------------------------------------------------------------ */
+
+/* The name of the file with the best weights: "m.safetensors" -> "m.best.safetensors". */
+static void name_best(const char *model, char *best, size_t size) {
+    const char *dot = strrchr(model, '.'), *slash = strrchr(model, '/');
+    size_t stem = dot && (!slash || dot > slash) ? (size_t)(dot - model) : strlen(model);
+    if (strlen(model) + 6 < size)
+        snprintf(best, size, "%.*s.best%s", (int)stem, model, model + stem);
+}
+
+static bool is_there(const char *path) {
+    struct stat s;
+    return path && stat(path, &s) == 0 && s.st_size > 0;
+}
+
+/* The training that wrote the model file, the best weights, the page or the log may have taken
+ * hours, so only --overwrite replaces them. */
+void saving_check(session *s) {
+    const settings *set = s->set;
+    const run_settings *run = &set->run;
+    char *best = s->kept.best_path;
+    if (run->model && set->data.kind->text && settings_validates(set))
+        name_best(run->model, best, sizeof s->kept.best_path);
+    if (!s->leads) return;
+    used_file beside = { "the best weights beside --model", best, -1, USE_NEW_MODEL };
+    check_uses(&train_program, &beside, *best ? 1 : 0);
+    if (run->resume || run->overwrite || run->dry_run) return;
+    if (is_there(run->model))
+        usage_error(&train_program,
+                    "%.150s is there already: --resume goes on with a training, --overwrite "
+                    "replaces it",
+                    run->model);
+    if (is_there(best))
+        usage_error(&train_program,
+                    "%.150s is there already, best weights without their training: --init takes "
+                    "them into a training of another name, --overwrite replaces them",
+                    best);
+    if (is_there(run->page) || is_there(run->log))
+        usage_error(&train_program,
+                    "%.150s is there already, from a training: give another name, or "
+                    "--overwrite",
+                    is_there(run->page) ? run->page : run->log);
+}
 
 /* ---- identity -------------------------------------------------------------------------------- */
 
@@ -52,7 +99,8 @@ static bool is_identity(const char *text) {
            strspn(text, "0123456789abcdef") == IDENTITY_TEXT - 1;
 }
 
-const char *identity_in(const wf_file *f, char text[IDENTITY_TEXT]) {
+/* The identity stored in a file. If it has none, it is computed from the metadata. */
+static const char *identity_in(const wf_file *f, char text[IDENTITY_TEXT]) {
     const char *stored = wf_file_meta(f, IDENTITY_KEY);
     uint64_t sum = 0;
     if (is_identity(stored)) return strcpy(text, stored);
@@ -60,7 +108,8 @@ const char *identity_in(const wf_file *f, char text[IDENTITY_TEXT]) {
     return write_down(sum, text);
 }
 
-bool identity_same(const wf_file *a, const wf_file *b) {
+/* True if both files can be read and belong to the same training. */
+static bool identity_same(const wf_file *a, const wf_file *b) {
     char texts[2][IDENTITY_TEXT];
     return wf_file_ok(a) && wf_file_ok(b) &&
            strcmp(identity_in(a, texts[0]), identity_in(b, texts[1])) == 0;
@@ -80,7 +129,9 @@ static bool written_anew(const wf_model *m, const char *key) {
     return false;
 }
 
-bool metadata_carry(carried *c, const wf_file *f, const wf_model *m) {
+/* Keeps the metadata of the model's file that neither weft nor train writes itself, such as search
+ * settings. False: out of memory. */
+static bool carry(carried *c, const wf_file *f, const wf_model *m) {
     int all = wf_file_meta_count(f);
     c->pairs = calloc((size_t)all + 1, sizeof *c->pairs);
     for (int i = 0; c->pairs && i < all; i++) {
@@ -93,26 +144,21 @@ bool metadata_carry(carried *c, const wf_file *f, const wf_model *m) {
     return c->pairs;
 }
 
-void metadata_drop(carried *c) {
-    for (int i = 0; i < c->n; i++)
-        free((void *)(uintptr_t)c->pairs[i].key), free((void *)(uintptr_t)c->pairs[i].value);
-    free(c->pairs);
-    *c = (carried){ 0 };
-}
-
 static void add(wf_meta *pairs, int *n, const wf_meta *more, int n_more) {
     if (n_more) memcpy(pairs + *n, more, (size_t)n_more * sizeof *pairs);
     *n += n_more;
 }
 
-wf_meta *metadata_new(session *s, settings_meta *kept, int *n) {
+/* All metadata of the file, with room for one more pair; the caller frees the array. Its texts are
+ * in `meta` and in s. NULL: out of memory. */
+static wf_meta *metadata_new(session *s, settings_meta *meta, int *n) {
     const dataset *m = &s->dataset;
-    settings_to_meta(s->set, &s->at, m, kept);
-    size_t most = (size_t)kept->n + 2 * WF_TOKENIZER_META + (size_t)s->carried.n + 6;
+    settings_to_meta(s->set, &s->at, m, meta);
+    size_t most = (size_t)meta->n + 2 * WF_TOKENIZER_META + (size_t)s->kept.carried.n + 6;
     wf_meta *pairs = calloc(most, sizeof *pairs);
     if (!pairs) return NULL;
     *n = 0;
-    add(pairs, n, kept->pairs, kept->n);
+    add(pairs, n, meta->pairs, meta->n);
     static const char *const prefixes[] = { "src_tokenizer", "tgt_tokenizer" };
     bool shared = m->tokenizer[0] == m->tokenizer[1];
     int sides = shared ? 1 : 2;
@@ -122,9 +168,9 @@ wf_meta *metadata_new(session *s, settings_meta *kept, int *n) {
         free(pairs);
         return NULL;
     }
-    if (!*s->run) identity_of(pairs, *n, s->run);
-    pairs[(*n)++] = (wf_meta){ IDENTITY_KEY, s->run };
-    add(pairs, n, s->carried.pairs, s->carried.n);
+    if (!*s->kept.run) identity_of(pairs, *n, s->kept.run);
+    pairs[(*n)++] = (wf_meta){ IDENTITY_KEY, s->kept.run };
+    add(pairs, n, s->kept.carried.pairs, s->kept.carried.n);
     if (m->classes.text) pairs[(*n)++] = (wf_meta){ WF_CLASS_NAMES, m->classes.text };
     if (s->model->alignment) pairs[(*n)++] = (wf_meta){ ALIGNMENT_HEAD, "0" };
     if (s->set->model.lora) {
@@ -135,13 +181,60 @@ wf_meta *metadata_new(session *s, settings_meta *kept, int *n) {
     return pairs;
 }
 
+const char *saving_identity(session *s) {
+    settings_meta meta;
+    int n;
+    if (*s->kept.run) return s->kept.run;
+    wf_meta *pairs = metadata_new(s, &meta, &n);
+    free(pairs);
+    return pairs ? s->kept.run : NULL;
+}
+
+/* ---- opening and closing --------------------------------------------------------------------- */
+
+void saving_open(session *s) {
+    const wf_file *f = s->from, *file = f ? f : s->init;
+    const run_settings *run = &s->set->run;
+    kept *k = &s->kept;
+    k->step = -1;
+    k->best = INFINITY;
+    if (file && !carry(&k->carried, file, s->model)) fail(&train_program, "out of memory");
+    if (f) {
+        s->at = settings_state(s->set, f);
+        k->step = s->at.step;
+        identity_in(f, k->run);
+    }
+    if (s->at.step >= run->max_steps)
+        usage_error(&train_program,
+                    "%s has done %lld steps already: more --epochs or --max-steps go on",
+                    run->model, (long long)s->at.step);
+    if (f && *k->best_path) {
+        wf_file *best = wf_file_open(k->best_path);
+        bool own = identity_same(f, best);
+        if (own) k->best = settings_state(s->set, best).best;
+        wf_file_free(best);
+        if (!own && is_there(k->best_path) && !run->dry_run)
+            fail(&train_program,
+                 "%.150s is not of this training, which would replace it: move it to another place",
+                 k->best_path);
+    }
+}
+
+void saving_close(kept *k) {
+    for (int i = 0; i < k->carried.n; i++)
+        free((void *)(uintptr_t)k->carried.pairs[i].key),
+            free((void *)(uintptr_t)k->carried.pairs[i].value);
+    free(k->carried.pairs);
+    k->carried = (carried){ 0 };
+}
+
 /* ---- files ----------------------------------------------------------------------------------- */
 
 bool write_model(session *s, const char *path, bool checkpoint) {
     char message[WF_MESSAGE], target[PATH_SIZE];
-    settings_meta kept;
+    settings_meta meta;
     int n = 0;
-    wf_meta *pairs = metadata_new(s, &kept, &n);
+    wf_meta *pairs = metadata_new(s, &meta, &n);
     if (!pairs) fail(&train_program, "out of memory");
     if (!checkpoint) pairs[n++] = (wf_meta){ "weft.kind", "best" };
     if (s->leads && !output_target(path, target)) snprintf(target, sizeof target, "%s", path);
@@ -157,9 +250,9 @@ bool write_model(session *s, const char *path, bool checkpoint) {
 }
 
 bool save(session *s) {
-    if (!s->set->run.model || s->saved_step == s->at.step) return true;
+    if (!s->set->run.model || s->kept.step == s->at.step) return true;
     if (!write_model(s, s->set->run.model, true)) return false;
-    s->saved_step = s->at.step;
+    s->kept.step = s->at.step;
     json_int(event(&s->report, "save"), "step", s->at.step);
     event_send(&s->report);
     return true;

@@ -8,29 +8,45 @@
 #ifndef WEFT_TOOLS_TRAIN_SAVING_H
 #define WEFT_TOOLS_TRAIN_SAVING_H
 
-#include "session.h"
+#include "settings/settings_file.h"
 
-/* The identity stored in a file. If it has none, it is computed from the metadata. */
-const char *identity_in(const wf_file *f, char text[IDENTITY_TEXT]);
+struct session;
 
-/* True if both files can be read and belong to the same training. */
-bool identity_same(const wf_file *a, const wf_file *b);
+enum { IDENTITY_TEXT = 17 }; /* bytes of an identity, with '\0' */
 
-/* Keep the metadata of the model's file that neither weft nor train writes itself, such as search
- * settings. False: out of memory. */
-bool metadata_carry(carried *c, const wf_file *f, const wf_model *m);
-void metadata_drop(carried *c);
+/* Metadata copied unchanged from the model that the training started from. */
+typedef struct carried {
+    wf_meta *pairs;
+    int n;
+} carried;
 
-/* All metadata of the file, with room for one more pair; the caller frees the array. Its texts are
- * in `kept` and in s. NULL: out of memory. */
-wf_meta *metadata_new(session *s, settings_meta *kept, int *n);
+/* The files in which a training is kept. */
+typedef struct kept {
+    char run[IDENTITY_TEXT]; /* identity of the training; "" until it is first needed */
+    carried carried;
+    int64_t step;         /* the step in the file --model; -1: nothing was saved */
+    char best_path[4096]; /* file of the weights with the lowest loss, or "" */
+    double best;          /* loss of the weights in best_path; infinite: none were written */
+    bool best_lost;       /* the last weights that should have been kept could not be written */
+} kept;
+
+/* Finds which files the training will write. Exits if one of them cannot or must not be. This is
+ * checked at the start, because a training may take hours. */
+void saving_check(struct session *s);
+/* Takes the progress and the identity of a resumed training from its files, and the metadata that
+ * saves carry on. Exits if the training is over, or if the file of best weights belongs to another
+ * training, because it would be replaced. */
+void saving_open(struct session *s);
+void saving_close(kept *k);
+/* The identity of the training; NULL: out of memory. */
+const char *saving_identity(struct session *s);
 
 /* Writes the checkpoint to `path`, or with `checkpoint` false the weights alone, as the best ones.
  * All ranks must call it, and rank 0 writes. False: it was not written, and rank 0 has printed
  * why. */
-bool write_model(session *s, const char *path, bool checkpoint);
+bool write_model(struct session *s, const char *path, bool checkpoint);
 /* Saves this step to --model, unless there is no --model or it has this step already. False: a
  * warning has said why not. */
-bool save(session *s);
+bool save(struct session *s);
 
 #endif

@@ -4,10 +4,8 @@
 
 #include "evaluate.h"
 #include "progress.h"
-#include "settings/settings_file.h"
+#include "saving.h"
 #include "telemetry.h"
-
-enum { IDENTITY_TEXT = 17 }; /* bytes of a training's identity, with '\0': saving.h */
 
 /* Sums over the steps since the last line of progress. */
 typedef struct interval {
@@ -17,18 +15,22 @@ typedef struct interval {
     int64_t steps;
 } interval;
 
-/* Metadata copied unchanged from the model that the training started from: saving.h. */
-typedef struct carried {
-    wf_meta *pairs;
-    int n;
-} carried;
-
 /* The work of this process in one step. */
 typedef struct step_work {
     int64_t batches, parts; /* its own batches; batches of all ranks */
     int64_t sent, received; /* bytes */
     double seconds, exchanging;
 } step_work;
+
+/* The work of this process since its first step. */
+typedef struct work {
+    int64_t first_step;      /* the number of steps done before */
+    double started, seconds; /* clock at the first step; seconds of steps alone */
+    double exchanged;        /* the part of `seconds` that exchanges with other ranks took */
+    interval recent;
+    step_work last;
+    double norm; /* of the last gradient */
+} work;
 
 typedef struct session {
     settings *set;
@@ -39,31 +41,19 @@ typedef struct session {
     int here;                /* ranks on this machine */
     /* this is rank 0 or a single process: it writes the files and prints */
     bool leads;
+    dataset dataset;
+    batch batch;
     wf_pool *pool;
     wf_model *model;
     wf_trainer *trainer;
-    step_work did; /* the work of the last step */
-    evaluator evaluator;
-    dataset dataset;
-    batch batch;
     wf_schedule schedule;
-    training_state at;       /* the number of steps done, and the best loss */
-    char run[IDENTITY_TEXT]; /* identity of the training; "" until it is first written */
-    carried carried;
-    int64_t saved_step; /* the step in the file --model; -1: nothing was saved */
-    double norm;
-    interval recent;
-    double started, trained_seconds; /* clock at the first step; seconds of steps alone */
-    /* the part of trained_seconds that exchanges with other ranks took */
-    double exchanged;
-    int64_t first_step;
-    char best_path[4096]; /* file of the weights with the lowest loss, or "" */
-    double best_kept;     /* loss of the weights in best_path; infinite: none were written */
-    bool best_lost;       /* the last weights that should have been kept could not be written */
-    evaluation judged;    /* the last validation, and the step after which it was made */
+    evaluator evaluator;
+    training_state at; /* the number of steps done, and the best loss */
+    work work;
+    kept kept;
+    evaluation judged; /* the last validation, and the step after which it was made */
     int64_t judged_step;
     report report;
-    history history;
     telemetry telemetry;
 } session;
 

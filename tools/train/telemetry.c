@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "core/base/clock.h"
-#include "saving.h"
 #include "session.h"
 #include "tools/cli/numbers.h"
 #include "tools/history/run_page.h"
@@ -17,7 +16,7 @@
 
 static void add(session *s, const measured *m) {
     telemetry *t = &s->telemetry;
-    history_add(&s->history, s->at.step, m);
+    history_add(&t->history, s->at.step, m);
     if (t->events && !tensorboard_add(t->events, s->at.step, m))
         report_failed(&s->report, "an event for TensorBoard could not be written");
 }
@@ -194,16 +193,6 @@ void telemetry_title(const session *s, char title[RUN_TITLE]) {
         snprintf(title, RUN_TITLE, "Learning to %s", word);
 }
 
-/* Sets s->run, the identity of the training, unless a save or a resumed file has set it. */
-static bool identify(session *s) {
-    settings_meta kept;
-    int n;
-    if (*s->run) return true;
-    wf_meta *pairs = metadata_new(s, &kept, &n);
-    free(pairs);
-    return pairs;
-}
-
 static bool write_page(session *s, bool ended, char *message) {
     char title[RUN_TITLE], model[WF_MESSAGE], numbers[2][OPTION_TEXT_SIZE], machine[80];
     char words[2][OPTION_TEXT_SIZE];
@@ -221,14 +210,14 @@ static bool write_page(session *s, bool ended, char *message) {
         { "weft", wf_version() },
     };
     run_page p = { .title = title,
-                   .run = s->run,
+                   .run = s->kept.run,
                    .facts = facts,
                    .n_facts = sizeof facts / sizeof *facts,
                    .step = s->at.step,
                    .total = s->set->run.max_steps,
-                   .elapsed = wf_seconds_now() - s->started,
+                   .elapsed = wf_seconds_now() - s->work.started,
                    .ended = ended,
-                   .history = &s->history,
+                   .history = &s->telemetry.history,
                    .album = &s->telemetry.album,
                    .plan = wf_trainer_plan(s->trainer) };
     return run_page_write(&p, s->set->run.page, message);
@@ -237,7 +226,7 @@ static bool write_page(session *s, bool ended, char *message) {
 void telemetry_write(session *s, bool ended) {
     char message[WF_MESSAGE] = "the report could not be written: out of memory";
     if (!s->set->run.page) return;
-    s->telemetry.lost = !identify(s) || !write_page(s, ended, message);
+    s->telemetry.lost = !saving_identity(s) || !write_page(s, ended, message);
     if (!s->telemetry.lost) return;
     warn(&train_program, "%s; the training goes on", message);
 }
@@ -248,8 +237,8 @@ void telemetry_write(session *s, bool ended) {
 static void open_page(session *s) {
     char message[WF_MESSAGE];
     if (!s->set->run.resume) return;
-    run_page_found found = run_page_read(s->set->run.page, s->run, s->at.step, &s->history,
-                                         &s->telemetry.album, message);
+    run_page_found found = run_page_read(s->set->run.page, s->kept.run, s->at.step,
+                                         &s->telemetry.history, &s->telemetry.album, message);
     if (found == RUN_PAGE_BAD) fail(&train_program, "%s", message);
     if (found == RUN_PAGE_NONE)
         say(&s->report, "report   %s is not there: it begins at step %lld", s->set->run.page,
@@ -260,7 +249,7 @@ void telemetry_open(session *s) {
     char message[WF_MESSAGE];
     telemetry *t = &s->telemetry;
     if (s->set->run.dry_run) return;
-    s->history.of_lines = counts_lines(dataset_unit(&s->dataset));
+    s->telemetry.history.of_lines = counts_lines(dataset_unit(&s->dataset));
     if (s->set->run.page) open_page(s);
     if (s->set->run.page && session_evaluates(s)) open_attention(s);
     if (!s->set->run.tensorboard) return;
@@ -283,6 +272,6 @@ bool telemetry_close(session *s) {
     if (t->length) attention_free(&t->attention);
     t->length = 0;
     album_free(&t->album);
-    history_free(&s->history);
+    history_free(&t->history);
     return closed;
 }

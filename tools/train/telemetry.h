@@ -16,6 +16,7 @@ struct session;
 
 typedef struct telemetry {
     tensorboard *events; /* NULL: --tensorboard was not given */
+    history history;     /* measured values */
     album album;         /* outputs and attention at each validation */
     /* The held-out example whose attention is shown, cut to ALBUM_SIDE tokens on each side. */
     int32_t src[ALBUM_SIDE], answer[ALBUM_SIDE];

@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 #include "core/base/clock.h"
-#include "diagnose.h"
 #include "ranks/forecast.h"
 #include "ranks/ranks.h"
 #include "saving.h"
@@ -30,8 +29,8 @@
 /* Updates the progress bar. With `line` the interval so far is also written, as a line and as
  * telemetry, and a new interval begins. */
 static void report_progress(session *s, bool line) {
-    const interval *r = &s->recent;
-    double per_step = s->trained_seconds / (double)(s->at.step - s->first_step);
+    const interval *r = &s->work.recent;
+    double per_step = s->work.seconds / (double)(s->at.step - s->work.first_step);
     int64_t updates = dataset_updates(&s->dataset);
     progress p = {
         .step = s->at.step,
@@ -43,17 +42,17 @@ static void report_progress(session *s, bool line) {
         .alignment = s->model->alignment ? r->alignment / r->tokens : -1,
         .accuracy = r->correct / r->tokens,
         .speed = r->tokens / r->seconds,
-        .norm = s->norm,
+        .norm = s->work.norm,
         .exchange_share = s->transport ? r->exchanging / r->seconds : -1,
-        .bytes_sent = s->did.sent,
+        .bytes_sent = s->work.last.sent,
         .rate = wf_schedule_rate(&s->schedule, s->at.step),
-        .elapsed = wf_seconds_now() - s->started,
+        .elapsed = wf_seconds_now() - s->work.started,
         .remaining = per_step * (double)(s->set->run.max_steps - s->at.step),
     };
     if (line) {
         report_step(&s->report, &p);
         telemetry_step(s, &p);
-        s->recent = (interval){ 0 };
+        s->work.recent = (interval){ 0 };
     }
     /* after report_step: without a bar it prints a line only if none was printed for 30 s */
     report_bar(&s->report, &p);
@@ -67,20 +66,20 @@ static void next_batch(session *s, int64_t step, int64_t part) {
 }
 
 static void add_to_interval(session *s, const wf_progress *now, double seconds) {
-    interval *r = &s->recent;
-    s->norm = now->norm;
+    interval *r = &s->work.recent;
+    s->work.norm = now->norm;
     r->loss += now->sums[0];
     r->nll += now->sums[1];
     r->correct += now->sums[2];
     if (s->model->alignment) r->alignment += now->sums[3];
     r->tokens += now->count;
     r->exchanging += now->exchanging;
-    s->exchanged += now->exchanging;
+    s->work.exchanged += now->exchanging;
     r->steps++;
-    s->did.sent = now->sent;
-    s->did.received = now->received;
-    s->did.exchanging = now->exchanging;
-    s->did.seconds = seconds;
+    s->work.last.sent = now->sent;
+    s->work.last.received = now->received;
+    s->work.last.exchanging = now->exchanging;
+    s->work.last.seconds = seconds;
 }
 
 /* Makes one update from the batches of this process and of other ranks. False: see
@@ -88,7 +87,7 @@ static void add_to_interval(session *s, const wf_progress *now, double seconds) 
 static bool run_step(session *s, int64_t step) {
     wf_trainer *t = s->trainer;
     double began = wf_seconds_now();
-    int64_t from, to, parts = dataset_parts(&s->dataset, step);
+    int64_t from = 0, to = 0, parts = dataset_parts(&s->dataset, step);
     wf_progress now;
     bool ok = wf_trainer_begin(t, parts, &from, &to);
     for (int64_t part = from; ok && part < to; part++) {
@@ -98,7 +97,7 @@ static bool run_step(session *s, int64_t step) {
     /* exits, because the other ranks wait for this one's gradients */
     if (!ok && s->transport)
         fail(&train_program, "step %lld: %s", (long long)step, wf_trainer_error(t));
-    s->did = (step_work){ .batches = to - from, .parts = parts };
+    s->work.last = (step_work){ .batches = to - from, .parts = parts };
     ok = ok && wf_trainer_update(t, &now);
     if (s->transport && s->transport->code) ranks_leave(s);
     if (s->transport) ranks_notice(s);
@@ -109,22 +108,19 @@ static bool run_step(session *s, int64_t step) {
 /* Reports a step that failed: nothing was updated, and the file is unchanged. Returns the exit
  * code. */
 static int step_failed(session *s, int64_t step) {
-    char name[256], why[256] = "";
+    char name[256], why[256];
     report *r = &s->report;
     report_clear(r);
-    bool found = s->transport ? ranks_find_non_finite(s, step, name, why)
-                              : find_non_finite(s->model, wf_trainer_optimizer(s->trainer),
-                                                &s->batch, (uint64_t)step, name);
+    bool found = ranks_find_non_finite(s, step, name, why);
     if (!s->leads) return found ? EXIT_NON_FINITE : EXIT_FAILED;
     if (!found) {
-        warn(&train_program, "step %lld: %s", (long long)step,
-             s->transport ? why : wf_trainer_error(s->trainer));
+        warn(&train_program, "step %lld: %s", (long long)step, why);
         return EXIT_FAILED;
     }
     warn(&train_program, "step %lld: the %s is not finite; lower --lr or --clip-norm",
          (long long)step, name);
-    if (s->set->run.model && s->saved_step >= 0)
-        say(r, "%s keeps step %lld", s->set->run.model, (long long)s->saved_step);
+    if (s->set->run.model && s->kept.step >= 0)
+        say(r, "%s keeps step %lld", s->set->run.model, (long long)s->kept.step);
     jsonl *e = event(r, "nonfinite");
     json_int(e, "step", step);
     json_text(e, "tensor", name);
@@ -139,7 +135,7 @@ static int stop_signal(const session *s) {
 
 static bool late(const session *s, double now) {
     if (s->transport) return s->late;
-    return s->set->run.max_time > 0 && now - s->started >= s->set->run.max_time;
+    return s->set->run.max_time > 0 && now - s->work.started >= s->set->run.max_time;
 }
 
 /* Writes options with which a new training's schedule ends after about `steps` steps. False: this
@@ -213,15 +209,15 @@ static void save_and_show(session *s) {
 /* Makes steps until the last one, the end of the time, a signal, a step that fails, or --patience
  * validations without a lower loss. */
 static int train(session *s) {
-    s->started = wf_seconds_now();
+    s->work.started = wf_seconds_now();
     while (s->at.step < s->set->run.max_steps && !stop_signal(s)) {
         double began = wf_seconds_now();
         s->late = late(s, began);
         if (s->late) break;
         if (!run_step(s, s->at.step + 1)) return step_failed(s, s->at.step + 1);
         s->at.step++;
-        s->recent.seconds += wf_seconds_now() - began;
-        s->trained_seconds += wf_seconds_now() - began;
+        s->work.recent.seconds += wf_seconds_now() - began;
+        s->work.seconds += wf_seconds_now() - began;
         report_progress(s, due(s->at.step, s->set->run.log_every) ||
                                s->at.step == s->set->run.max_steps);
         if (session_evaluates(s) && due(s->at.step, s->set->run.valid_every)) validate(s);
@@ -240,8 +236,8 @@ static void draw_curve(session *s) {
     char title[RUN_TITLE], message[WF_MESSAGE];
     bool harder = s->set->recipe.dropout > 0 || s->set->recipe.label_smoothing > 0;
     telemetry_title(s, title);
-    s->history.train_label = harder ? "training, with dropout or smoothing" : "training";
-    if (!history_draw(&s->history, s->set->run.curve, title, message))
+    s->telemetry.history.train_label = harder ? "training, with dropout or smoothing" : "training";
+    if (!history_draw(&s->telemetry.history, s->set->run.curve, title, message))
         fail(&train_program, "%s", message);
 }
 
@@ -249,16 +245,16 @@ static void draw_curve(session *s) {
  * all scores. */
 static void say_lost(const session *s) {
     if (!s->leads) return;
-    if (s->saved_step >= 0)
+    if (s->kept.step >= 0)
         warn(&train_program,
              "what was learned after step %lld is lost: %s could not be written, and keeps that "
              "step for --resume",
-             (long long)s->saved_step, s->set->run.model);
-    else if (s->best_kept < INFINITY)
+             (long long)s->kept.step, s->set->run.model);
+    else if (s->kept.best < INFINITY)
         warn(&train_program,
              "%s could not be written: only the best weights, in %s, are kept, and the training "
              "cannot be resumed",
-             s->set->run.model, s->best_path);
+             s->set->run.model, s->kept.best_path);
     else
         warn(&train_program, "nothing of this training is kept: %s could not be written",
              s->set->run.model);
@@ -268,27 +264,27 @@ static void say_lost(const session *s) {
 static int finish(session *s) {
     char took[OPTION_TEXT_SIZE], size[OPTION_TEXT_SIZE];
     struct stat file;
-    int64_t steps = s->at.step - s->first_step;
+    int64_t steps = s->at.step - s->work.first_step;
     bool saved = save(s);
-    if (s->recent.steps) report_progress(s, true);
-    say(&s->report, "\n%lld steps in %s%s", (long long)steps, duration(s->trained_seconds, took),
+    if (s->work.recent.steps) report_progress(s, true);
+    say(&s->report, "\n%lld steps in %s%s", (long long)steps, duration(s->work.seconds, took),
         s->judged_step >= 0 ? ", without validations" : "");
     if (s->transport)
         say(&s->report, "%.1f %% of it exchanging and waiting; %s sent by rank 0 in an update",
-            100 * s->exchanged / s->trained_seconds, bytes_text((double)s->did.sent, size));
+            100 * s->work.exchanged / s->work.seconds, bytes_text((double)s->work.last.sent, size));
     if (s->set->run.model && saved && stat(s->set->run.model, &file) == 0)
         say(&s->report, "saved %s (%s)", s->set->run.model, bytes_text((double)file.st_size, size));
     if (s->set->run.model && saved && s->late) say_saved(s, "--max-time");
     if (!s->set->run.model) say(&s->report, "the model is not kept: -o FILE would save it");
     if (session_evaluates(s)) test(s);
-    if (s->best_kept < INFINITY)
-        say(&s->report, "the weights with the lowest loss, %.4g, are in %s", s->best_kept,
-            s->best_path);
+    if (s->kept.best < INFINITY)
+        say(&s->report, "the weights with the lowest loss, %.4g, are in %s", s->kept.best,
+            s->kept.best_path);
     if (s->set->run.profile) report_profile(&s->report, wf_trainer_plan(s->trainer));
     if (s->set->run.curve) draw_curve(s);
     telemetry_write(s, true);
     if (!saved) say_lost(s);
-    return saved && !s->best_lost && !s->telemetry.lost ? EXIT_DONE : EXIT_FAILED;
+    return saved && !s->kept.best_lost && !s->telemetry.lost ? EXIT_DONE : EXIT_FAILED;
 }
 
 /* ---- the dry run ----------------------------------------------------------------------------- */
@@ -317,7 +313,7 @@ static int64_t try_steps(session *s, double *tokens, double *seconds) {
     for (int64_t step = 1; step <= last && *seconds < TRY_SECONDS; step++) {
         /* the steps before `first` make the plans, so they are not counted */
         if (step <= first) {
-            s->recent = (interval){ 0 };
+            s->work.recent = (interval){ 0 };
             began = wf_seconds_now();
             counted = 0;
         }
@@ -329,7 +325,7 @@ static int64_t try_steps(session *s, double *tokens, double *seconds) {
         counted++;
         if (step >= first) *seconds = wf_seconds_now() - began;
     }
-    *tokens = s->recent.tokens;
+    *tokens = s->work.recent.tokens;
     return counted;
 }
 
@@ -418,7 +414,6 @@ static int run_processes(session *s) {
 int train_main(int argc, char **argv, wf_transport *transport, int here) {
     session s = { .set = settings_new(),
                   .here = here,
-                  .saved_step = -1,
                   .judged_step = -1,
                   .report = { .log = -1 },
                   .at = { .best = INFINITY } };

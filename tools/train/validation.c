@@ -24,7 +24,7 @@ static void swap_averages(session *s) {
 
 /* Adds the test to the curve, if the training was not validated at this step. */
 static void add_test(session *s, double loss) {
-    series *curve = &s->history.of[VALID_LOSS];
+    series *curve = &s->telemetry.history.of[VALID_LOSS];
     bool there = curve->n && curve->x[curve->n - 1] >= (double)s->at.step;
     if (!there) series_add(curve, (double)s->at.step, loss);
 }
@@ -64,11 +64,11 @@ static evaluation evaluated(session *s, task_stream stream, const char *name) {
 /* Saves the weights, or with --ema the averages, as best ones if the loss is the lowest so far. */
 static void keep_best(session *s, double loss) {
     training_state at = s->at;
-    if (!*s->best_path || loss >= s->best_kept) return;
+    if (!*s->kept.best_path || loss >= s->kept.best) return;
     s->at.best = loss;
     swap_averages(s);
-    s->best_lost = !write_model(s, s->best_path, false);
-    if (!s->best_lost) s->best_kept = loss;
+    s->kept.best_lost = !write_model(s, s->kept.best_path, false);
+    if (!s->kept.best_lost) s->kept.best = loss;
     swap_averages(s);
     s->at = at;
 }
@@ -136,21 +136,7 @@ void validate(session *s) {
     telemetry_write(s, false);
 }
 
-/* Writes the main figure for this kind of data; the log has all figures. */
-static void result_text(const session *s, const evaluation *v, char text[METRIC_TEXT]) {
-    if (are_sentences(s))
-        bleu_text(&v->counts.text.bleu[BLEU_13A], BLEU_13A, text);
-    else
-        snprintf(text, METRIC_TEXT, "exact match %lld/%lld", (long long)v->counts.exact,
-                 (long long)v->counts.judged);
-}
-
-/* True if results are printed as text on stdout, and not sent as events. */
-static bool prints(const session *s) {
-    return s->leads && !s->set->run.json;
-}
-
-/* Reports bits per byte and a sample, for running text. */
+/* Reports the result for running text, with a sample. */
 static void say_running(session *s, const evaluation *v) {
     enum { TOKENS = 200 };
     char size[OPTION_TEXT_SIZE], message[WF_MESSAGE];
@@ -170,95 +156,82 @@ static void say_running(session *s, const evaluation *v) {
     json_text(event(&s->report, "sample"), "text", text);
     event_send(&s->report);
     free(text);
-    if (!prints(s)) return;
-    printf("%.4f bits per byte\n", bits_per_byte(v));
-    fflush(stdout);
 }
 
-static void say_samples(session *s, const evaluation *v) {
-    say(&s->report, "source | reference | output");
-    for (int i = 0; i < SAMPLES; i++) {
-        char *const *text = v->samples + i * SAMPLE_TEXTS;
-        if (text[SAMPLE_SOURCE] && text[SAMPLE_REFERENCE] && text[SAMPLE_OUTPUT])
-            say(&s->report, "  %s | %s | %s", text[SAMPLE_SOURCE], text[SAMPLE_REFERENCE],
-                text[SAMPLE_OUTPUT]);
-    }
-}
-
-/* Says whether the model has learned from the pairs of the validation. */
-static const char *whether_learned(const session *s) {
-    return s->dataset.same ? "it has learned from" : "it has never seen";
-}
-
-/* Reports how many lines had their own partner as the nearest one of a batch. */
-static void say_vectors(session *s, const evaluation *v) {
-    say(&s->report, "\nOn %lld pairs %s: loss %.4g per line", (long long)v->counts.sequences,
-        whether_learned(s), v->nll / v->tokens);
+/* Reports the result for vectors of pairs, or for labels or hidden tokens that an encoder finds. */
+static void say_encoder(report *r, const source_kind *kind, const char *known,
+                        const evaluation *v) {
+    long long n = v->counts.sequences;
+    double loss = v->nll / v->tokens;
+    if (kind->masks)
+        say(r,
+            "\nOn %lld windows it has never seen, with hidden tokens: loss %.4g per token, "
+            "perplexity %.5g",
+            n, loss, wf_exp_of(loss));
+    else if (kind->classifies)
+        say(r, "\nOn %lld lines %s: loss %.4g per line, right labels %.2f %%", n, known, loss,
+            100 * v->correct / v->tokens);
+    else
+        say(r, "\nOn %lld pairs %s: loss %.4g per line", n, known, loss);
     if (is_chance(v))
-        say(&s->report,
+        say(r,
             "which is no better than chance, %.4g: all vectors may be alike; a lower --lr or a "
             "longer --warmup may help",
             v->chance / v->tokens);
-    if (!prints(s)) return;
-    printf("nearest in its batch: %lld/%lld\n", llround(v->correct), llround(v->tokens));
-    fflush(stdout);
 }
 
-/* Reports how many hidden tokens were found. */
-static void say_masks(session *s, const evaluation *v) {
-    say(&s->report,
-        "\nOn %lld windows it has never seen, with hidden tokens: loss %.4g per token, perplexity "
-        "%.5g",
-        (long long)v->counts.sequences, v->nll / v->tokens, wf_exp_of(v->nll / v->tokens));
-    if (!prints(s)) return;
-    printf("hidden tokens found: %lld/%lld\n", llround(v->correct), llround(v->tokens));
-    fflush(stdout);
-}
-
-/* Reports how many lines got their labels. */
-static void say_labels(session *s, const evaluation *v) {
-    say(&s->report, "\nOn %lld lines %s: loss %.4g per line, right labels %.2f %%",
-        (long long)v->counts.sequences, whether_learned(s), v->nll / v->tokens,
+/* Reports the result for outputs, with samples. */
+static void say_outputs(session *s, const char *known, const evaluation *v) {
+    report *r = &s->report;
+    say(r, "\nOn %lld sequences %s: loss %.4g per token, perplexity %.5g, token accuracy %.2f %%",
+        (long long)v->counts.sequences, known, v->nll / v->tokens, wf_exp_of(v->nll / v->tokens),
         100 * v->correct / v->tokens);
-    if (!prints(s)) return;
-    printf("right labels: %lld/%lld\n", llround(v->correct), llround(v->tokens));
-    fflush(stdout);
+    if (!v->counts.judged) return;
+    char text[METRIC_TEXT];
+    if (dataset_is_text(&s->dataset) && !are_sentences(s)) {
+        error_text(s, v, text, sizeof text);
+        say(r, "%s", text);
+    }
+    say(r, "source | reference | output");
+    for (int i = 0; i < SAMPLES; i++) {
+        char *const *of = v->samples + i * SAMPLE_TEXTS;
+        if (of[SAMPLE_SOURCE] && of[SAMPLE_REFERENCE] && of[SAMPLE_OUTPUT])
+            say(r, "  %s | %s | %s", of[SAMPLE_SOURCE], of[SAMPLE_REFERENCE], of[SAMPLE_OUTPUT]);
+    }
 }
 
-/* Reports the share of right outputs, for sequences and pairs. */
-static void say_sequences(session *s, const evaluation *v) {
-    if (s->dataset.kind->encoder) {
-        if (s->dataset.kind->masks)
-            say_masks(s, v);
-        else if (s->dataset.kind->classifies)
-            say_labels(s, v);
-        else
-            say_vectors(s, v);
-        return;
-    }
-    say(&s->report,
-        "\nOn %lld sequences %s: loss %.4g per token, perplexity %.5g, token accuracy %.2f %%",
-        (long long)v->counts.sequences, whether_learned(s), v->nll / v->tokens,
-        wf_exp_of(v->nll / v->tokens), 100 * v->correct / v->tokens);
+/* Prints on stdout the main figure for this kind of data; the log has all figures. */
+static void print_figure(const session *s, const evaluation *v) {
+    const source_kind *kind = s->dataset.kind;
+    const char *right = kind->classifies ? "right labels" : "nearest in its batch";
     char text[METRIC_TEXT];
-    if (dataset_is_text(&s->dataset) && v->counts.judged && !are_sentences(s)) {
-        error_text(s, v, text, sizeof text);
-        say(&s->report, "%s", text);
-    }
-    if (v->counts.judged) say_samples(s, v);
-    if (!prints(s) || !v->counts.judged) return;
-    result_text(s, v, text);
-    printf("%s\n", text);
+    if (v->bytes > 0)
+        printf("%.4f bits per byte\n", bits_per_byte(v));
+    else if (kind->encoder)
+        printf("%s: %lld/%lld\n", kind->masks ? "hidden tokens found" : right, llround(v->correct),
+               llround(v->tokens));
+    else if (v->counts.judged && are_sentences(s))
+        printf("%s\n", bleu_text(&v->counts.text.bleu[BLEU_13A], BLEU_13A, text));
+    else if (v->counts.judged)
+        printf("exact match %lld/%lld\n", (long long)v->counts.exact, (long long)v->counts.judged);
     fflush(stdout);
 }
 
 void test(session *s) {
-    bool in_files = !s->dataset.kind->batches(&s->dataset, STREAM_TEST);
+    const source_kind *kind = s->dataset.kind;
+    const char *known = s->dataset.same ? "it has learned from" : "it has never seen";
+    bool in_files = !kind->batches(&s->dataset, STREAM_TEST);
     bool judged = in_files && s->judged_step == s->at.step;
     evaluation v = s->judged;
     if (!judged && in_files) v = evaluated(s, STREAM_VALID, "valid");
     if (!in_files) v = evaluated(s, STREAM_TEST, "test");
-    (v.bytes > 0 ? say_running : say_sequences)(s, &v);
+    if (v.bytes > 0)
+        say_running(s, &v);
+    else if (kind->encoder)
+        say_encoder(&s->report, kind, known, &v);
+    else
+        say_outputs(s, known, &v);
+    if (s->leads && !s->set->run.json) print_figure(s, &v);
     if (in_files) keep_best(s, v.nll / v.tokens);
     if (!judged) evaluation_free(&v);
 }

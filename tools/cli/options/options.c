@@ -258,14 +258,14 @@ bool option_seen(const program *p, const char *name) {
     return o->seen;
 }
 
-void option_no_effect(const program *p, const char *name, bool ineffective, const char *because) {
-    if (ineffective && option_seen(p, name))
-        usage_error(p, "--%s would have no effect: %s", name, because);
-}
-
-void options_no_effect(const program *p, const char *const *names, bool ineffective,
-                       const char *because) {
-    for (; *names; names++) option_no_effect(p, *names, ineffective, because);
+void option_no_effect(const program *p, const char *names, bool ineffective, const char *because) {
+    for (const char *name = names; name; name = strchr(name, '|')) {
+        name += *name == '|';
+        const option *o = option_named(p, name, word_length(name));
+        assert(o);
+        if (ineffective && o->seen)
+            usage_error(p, "--%s would have no effect: %s", o->name, because);
+    }
 }
 
 static _Noreturn void unknown(const program *p, const char *name, size_t length) {

@@ -140,13 +140,8 @@ bool option_set(option *o, const char *text, char *message);
 /* The value as the shortest text that option_set reads back; returns buffer. */
 const char *option_text(const option *o, char buffer[OPTION_TEXT_SIZE]);
 
-/* Exit with 2 if the option was given although it would have no effect. */
-void option_no_effect(const program *p, const char *name, bool ineffective, const char *because);
-/* option_no_effect for several options: OPTIONS_IDLE(p, ineffective, because, "lr", "warmup"). */
-#define OPTIONS_IDLE(p, ineffective, because, ...)                                                 \
-    options_no_effect(p, (const char *const[]){ __VA_ARGS__, NULL }, ineffective, because)
-void options_no_effect(const program *p, const char *const *names, bool ineffective,
-                       const char *because);
+/* Exit with 2 if one of the options "a|b" was given although it would have no effect. */
+void option_no_effect(const program *p, const char *names, bool ineffective, const char *because);
 
 /* Print one sentence on stderr after the program's name. usage_error exits with 2, fail with 1. */
 _Noreturn void usage_error(const program *p, const char *format, ...)

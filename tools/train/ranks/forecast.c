@@ -139,7 +139,7 @@ double forecast_say(session *s, double seconds) {
     int ranks = s->transport->size;
     char size[OPTION_TEXT_SIZE];
     const double waited = in_use.behind - in_use.before;
-    step_work *all = ranks_gather(s, &s->did, sizeof *all);
+    step_work *all = ranks_gather(s, &s->work.last, sizeof *all);
     const step_work last = all[ranks - 1];
     free(all);
     say(&s->report,

@@ -34,9 +34,9 @@ void ranks_join(session *s, wf_transport *t) {
 /* Ends this rank; the rank that failed, or its watchdog, has reported why. */
 void ranks_leave(session *s) {
     int code = s->transport->code ? s->transport->code : EXIT_FAILED;
-    if (s->leads && s->started > 0 && s->set->run.model && s->saved_step >= 0)
+    if (s->leads && s->work.started > 0 && s->set->run.model && s->kept.step >= 0)
         say(&s->report, "%s keeps step %lld; go on with the same command and --resume",
-            s->set->run.model, (long long)s->saved_step);
+            s->set->run.model, (long long)s->kept.step);
     jsonl *e = event(&s->report, "end");
     json_int(e, "step", s->at.step);
     json_int(e, "status", code);
@@ -53,8 +53,8 @@ void ranks_failed(session *s, const char *message) {
 /* ---- what they agree on ---------------------------------------------------------------------- */
 
 void *ranks_gather(session *s, const void *mine, size_t bytes) {
-    assert(s->transport && bytes > 0);
-    void *all = calloc((size_t)s->transport->size, bytes);
+    assert(bytes > 0);
+    void *all = calloc((size_t)wf_transport_size(s->transport), bytes);
     if (!all) fail(&train_program, "out of memory");
     if (!wf_allgather(s->transport, mine, all, bytes)) ranks_leave(s);
     return all;
@@ -76,8 +76,8 @@ typedef struct notice {
 
 void ranks_notice(session *s) {
     const settings *set = s->set;
-    notice mine = { caught_signal(),
-                    set->run.max_time > 0 && wf_seconds_now() - s->started >= set->run.max_time };
+    notice mine = { caught_signal(), set->run.max_time > 0 &&
+                                         wf_seconds_now() - s->work.started >= set->run.max_time };
     notice *all = ranks_gather(s, &mine, sizeof mine);
     s->late = all[0].late;
     for (int r = 0; r < s->transport->size; r++)
@@ -140,11 +140,11 @@ static void compare(int rank, const handshake *it, const handshake *first) {
 
 void ranks_compare(session *s) {
     if (!s->transport || s->set->run.simulated_ranks) return;
-    handshake mine = { .training = hash_training(s), .best_kept = s->best_kept };
+    handshake mine = { .training = hash_training(s), .best_kept = s->kept.best };
     snprintf(mine.version, sizeof mine.version, "%s", wf_version());
     handshake *all = ranks_gather(s, &mine, sizeof mine);
     for (int r = 1; r < s->transport->size; r++) compare(r, &all[r], &all[0]);
-    s->best_kept = all[0].best_kept; /* rank 0 writes the best weights */
+    s->kept.best = all[0].best_kept; /* rank 0 writes the best weights */
     free(all);
 }
 
@@ -160,12 +160,12 @@ bool ranks_find_non_finite(session *s, int64_t step, char name[256], char why[25
     diagnosis mine = { "", "" };
     const char *error = wf_trainer_error(s->trainer);
     if (!find_non_finite(s->model, wf_trainer_optimizer(s->trainer),
-                         s->did.batches ? &s->batch : NULL, (uint64_t)step, mine.name))
+                         s->work.last.batches ? &s->batch : NULL, (uint64_t)step, mine.name))
         mine.name[0] = '\0';
     if (!strstr(error, "another rank")) snprintf(mine.why, sizeof mine.why, "%.255s", error);
     diagnosis *all = ranks_gather(s, &mine, sizeof mine);
     name[0] = why[0] = '\0';
-    for (int r = 0; r < s->transport->size; r++) {
+    for (int r = 0; r < wf_transport_size(s->transport); r++) {
         if (!*name) strcpy(name, all[r].name);
         if (!*why) strcpy(why, all[r].why);
     }

@@ -7,6 +7,7 @@
 #include "models/choices.h"
 
 /* clang-format off */
+static const source_kind not_known = { 0 };
 static const settings defaults = {
     .model = { .positions = WF_POSITIONS_SINUSOIDAL, .activation = WF_RELU, .tie = WF_TIE_NONE,
                .base_weights = -1 },
@@ -14,7 +15,7 @@ static const settings defaults = {
                 .momentum = 0.9, .weight_decay = 0.01, .clip_norm = 1,
                 .alignment_weight = 0.1,
                 .lr = 3e-3, .schedule = WF_LINEAR_DECAY, .warmup = 200, .seed = 1 },
-    .data = { .task = -1, .min_len = 3, .max_len = 12, .min_freq = 1,
+    .data = { .task = -1, .kind = &not_known, .min_len = 3, .max_len = 12, .min_freq = 1,
               .text_eval_size = 100000, .document_marker = "<|endoftext|>",
               .batch_size = 32, .accum = 1, .valid_size = 1000 },
     .run = { .processes = 1, .log_every = 100, .valid_every = 500, .save_every = 500 },

@@ -43,6 +43,11 @@ typedef struct model_settings {
     int base_weights;   /* format of the weights beside adapters; -1: that of the file */
     /* no option: hash of the model in `init`; "": there was none */
     char init_hash[OPTION_TEXT_SIZE];
+    bool started; /* no option: the training started, or will start, from a model's file */
+    /* no options, but what follows from them: the architecture; whether it is decoder-only, so that
+     * a source and its output share one sequence */
+    const wf_model_kind *kind;
+    bool in_one_row;
 } model_settings;
 
 /* The recipe: regularisation, optimizer and schedule. */
@@ -60,6 +65,10 @@ typedef struct recipe_settings {
 /* The data: where they come from, and how they are tokenized, held out and cut into batches. */
 typedef struct data_settings {
     int task;
+    /* no options, but what follows from --task: its row, whose flags are all false before it is
+     * known; whether pairs are read from files */
+    const source_kind *kind;
+    bool from_files;
     int64_t min_len, max_len;
     const char *train, *train_src, *train_tgt, *valid, *valid_src, *valid_tgt;
     const char *alignments;
@@ -104,70 +113,40 @@ settings *settings_new(void);
 /* Fill in settings that were not given, and exit if settings contradict each other. `f`: the
  * checkpoint of a resume, or NULL; `init`: the model to start from, or NULL. */
 void settings_complete(settings *set, const wf_file *f, const wf_file *init);
+bool settings_validates(const settings *set); /* true if something is held out for validation */
+
+/* ---- settings_data.c: the data --------------------------------------------------------------- */
+
+source_options settings_source(settings *set);
+bool settings_one_table(const settings *set); /* true if both sides share embeddings */
+
+/* ---- settings_steps.c: steps and the learning rate ------------------------------------------- */
+
 /* Complete steps and schedule by the updates of an epoch (0: generated data have no epochs). Exits
  * if they contradict each other. */
 void settings_complete_steps(settings *set, int64_t updates);
-
-/* The row of the data to learn from. All its flags are false while --task is not known. */
-const source_kind *settings_task(const settings *set);
-/* Advice in messages: how to make a tokenizer.json. settings_learns is the text for its %s. */
-#define MAKES_ONE "\"tokenize --learn %s --vocab-size 8000 -i TEXT -o FILE\" makes one"
-const char *settings_learns(const settings *set);
-bool settings_from_files(const settings *set); /* true if pairs are read from files */
-bool settings_one_table(const settings *set);  /* true if both sides share embeddings */
-/* The architecture of the model. */
-const wf_model_kind *settings_kind(const settings *set);
-/* true if the model is decoder-only, so that a source and its output share one sequence */
-bool settings_in_one_row(const settings *set);
+wf_schedule settings_schedule(const settings *set);
 bool settings_has_horizon(const settings *set); /* true if the schedule ends at some step */
 /* true if --max-steps alone ends a new training before its schedule ends */
 bool settings_stops_early(const settings *set);
 /* true if a new training of `steps` steps, `updates` in an epoch, warms up before the last step */
 bool settings_warm_before(const settings *set, int64_t updates, int64_t steps);
-bool settings_validates(const settings *set); /* true if something is held out for validation */
-source_options settings_source(settings *set);
-wf_token_kind settings_tokenizer(const settings *set, int side);
+
+/* ---- settings_model.c: the model and its trainer --------------------------------------------- */
+
+/* Take from the file at `path` the architecture, the tokenizer, and defaults that depend on the
+ * model (--max-len; of adapters, rate and targets). Exits if it cannot be trained. */
+void settings_from_model(settings *set, const wf_file *f, const char *path);
 wf_training_config settings_training(const settings *set);
-/* Make a new model; NULL with message[256]. */
-wf_model *settings_model(const settings *set, const dataset *m, char *message);
-/* True if the model can be made. False with message[256]: options contradict each other. */
-bool settings_model_ok(const settings *set, const dataset *m, char *message);
-wf_schedule settings_schedule(const settings *set);
+/* The model of the checkpoint f; f NULL: the model of `init`; both NULL: a new one. With --lora it
+ * is that of `init` with adapters. Exits if it cannot be made, or does not suit the data, whose
+ * start and end ids it determines. */
+wf_model *settings_open_model(const settings *set, dataset *d, const wf_file *f, wf_file *init);
+int64_t settings_frozen(const settings *set, const wf_model *m); /* number of frozen values */
+enum { FREEZE_SIZE = 4096 }; /* bytes of all prefixes of --freeze, with a '\0' */
 /* The trainer of a model; NULL: out of memory, otherwise see wf_trainer_error. pool and transport
  * are those of wf_trainer_options. */
 wf_trainer *settings_trainer(const settings *set, wf_model *m, wf_pool *pool,
                              wf_transport *transport);
-
-/* ---- settings_file.c: starting from a model -------------------------------------------------- */
-
-/* True if the training started, or will start, from a model's file, which then determines the
- * sizes. */
-bool settings_started(const settings *set);
-/* Exits if an option was given that the model's file determines. */
-void settings_refuse_sizes(const char *because);
-/* Take from the file at `path` the architecture, the tokenizer, and defaults that depend on the
- * model (--max-len; of adapters, rate and targets). Exits if it cannot be trained. */
-void settings_from_model(settings *set, const wf_file *f, const char *path);
-/* The model in the file, without anything about its training, and with a head for the labels of m
- * if these are learned; NULL with message[256]. */
-wf_model *settings_start(const settings *set, const dataset *m, const wf_file *init, char *message);
-
-/* ---- settings_frozen.c: what is not trained -------------------------------------------------- */
-
-/* The n parameters of m that are trained; the caller frees the array. NULL: out of memory. */
-wf_tensor **settings_trained(const settings *set, const wf_model *m, int *n);
-/* Exit if a prefix fits no parameter, or no parameter is left to train. */
-void settings_check_freeze(const settings *set, const wf_model *m);
-int64_t settings_frozen(const settings *set, const wf_model *m); /* number of frozen values */
-enum { FREEZE_SIZE = 4096 }; /* bytes of all prefixes, with a '\0' */
-
-/* ---- settings_refuse.c ----------------------------------------------------------------------- */
-
-/* Exit if settings contradict --like, or if sides with two vocabularies share one embedding. */
-void settings_refuse_unlike(const settings *set);
-/* Exit if an option was given that would have no effect. */
-void settings_refuse_idle(const settings *set);
-/* Exit if the settings are not possible for running text, or for labels. */
-void settings_refuse_running(const settings *set);
 
 #endif

@@ -1,14 +1,7 @@
-/* tools/train/settings/settings_file.c - settings from files: those of a checkpoint, which a save
- * writes and a resume reads, and those that the model to start from determines. See settings_file.h
- * and settings.h. */
+/* tools/train/settings/settings_file.c - the settings in a checkpoint, which a save writes and a
+ * resume reads. See settings_file.h. */
 #include "settings_file.h"
-#include "defaults.h"
-#include "models/encoder.h"
-#include "models/hf_internal.h"
-#include "models/language_model.h"
-#include "models/marian_internal.h"
 #include "models/model_internal.h"
-#include "models/transformer.h"
 #include "tools/data/language.h"
 
 #include <assert.h>
@@ -51,7 +44,7 @@ static void add_meta(settings_meta *meta, const char *name, const char *value) {
  * that it holds out, whether --valid and --alignments were given, and the values of --base-weights
  * and --freeze. */
 static void add_start(const settings *set, settings_meta *meta) {
-    if (settings_started(set)) add_meta(meta, "init", set->model.init_hash);
+    if (set->model.started) add_meta(meta, "init", set->model.init_hash);
     char number[OPTION_TEXT_SIZE];
     snprintf(number, sizeof number, "%lld", (long long)set->data.held);
     if (set->data.held) add_meta(meta, "held", number);
@@ -85,7 +78,7 @@ void settings_to_meta(const settings *set, const training_state *at, const datas
         add_meta(meta, "valid-data", text);
     }
     for (const option *o = train_program.options; o < train_program.options + train_program.n; o++)
-        if (o->stored && !(o->of_model && settings_started(set)))
+        if (o->stored && !(o->of_model && set->model.started))
             add_meta(meta, o->name, option_text(o, text));
     add_start(set, meta);
 }
@@ -185,6 +178,7 @@ static void take_start(settings *set, const wf_file *f) {
     if (set->model.init && (!stored || strcmp(stored, set->model.init_hash) != 0))
         refuse_start(set, f);
     snprintf(set->model.init_hash, sizeof set->model.init_hash, "%s", stored ? stored : "");
+    set->model.started = *set->model.init_hash;
 }
 
 /* Takes --freeze from the checkpoint. Exits if the command line has another value. */
@@ -228,6 +222,15 @@ static void take_lora(settings *set, const wf_file *f) {
     kept = strdup(stored.targets);
     if (!kept) fail(&train_program, "out of memory");
     set->model.lora_targets = kept;
+}
+
+void settings_refuse_sizes(const char *because) {
+    const program *p = &train_program;
+    option_no_effect(p,
+                     "preset|like|form|layers|share-vocab|spm-src|spm-tgt|tokenizer-json|end-token",
+                     true, because);
+    for (const option *o = p->options; o < p->options + p->n; o++)
+        if (o->of_model) option_no_effect(p, o->name, true, because);
 }
 
 #define LEAVE_OUT "a resume takes it from the file: leave it out"
@@ -295,9 +298,8 @@ static void refuse_layers(const settings *set, const wf_file *f, const option *o
 static void refuse_new(const settings *set, const wf_file *f) {
     for (option *o = train_program.options; o < train_program.options + train_program.n; o++) {
         if (!o->of_new || !o->seen) continue;
-        bool same =
-            o->value == &set->run.overwrite || (!settings_started(set) && says_the_same(f, o));
-        if (!same && !settings_started(set)) refuse_layers(set, f, o);
+        bool same = o->value == &set->run.overwrite || (!set->model.started && says_the_same(f, o));
+        if (!same && !set->model.started) refuse_layers(set, f, o);
         option_no_effect(&train_program, o->name, !same, LEAVE_OUT);
         o->seen = false;
     }
@@ -308,9 +310,9 @@ void settings_from_file(settings *set, const wf_file *f) {
     take_start(set, f);
     take_freeze(set, f);
     take_lora(set, f);
-    if (settings_started(set)) settings_refuse_sizes(LEAVE_OUT);
+    if (set->model.started) settings_refuse_sizes(LEAVE_OUT);
     for (option *o = train_program.options; o < train_program.options + train_program.n; o++)
-        if (o->stored && !(o->of_model && settings_started(set)))
+        if (o->stored && !(o->of_model && set->model.started))
             take_from_file(set, f, o, differences, sizeof differences);
     refuse_new(set, f);
     if (*differences)
@@ -353,144 +355,6 @@ static void complete_held(settings *set, const wf_file *f) {
 }
 
 void settings_complete_held(settings *set, const wf_file *f) {
-    if (settings_from_files(set)) complete_held(set, f);
+    if (set->data.from_files) complete_held(set, f);
     check_alignments(set, f);
-}
-
-/* ---- the model to start from ----------------------------------------------------------------- */
-
-bool settings_started(const settings *set) {
-    return *set->model.init_hash;
-}
-
-void settings_refuse_sizes(const char *because) {
-    static const char *const said[] = { "preset",  "like",           "form",
-                                        "layers",  "share-vocab",    "spm-src",
-                                        "spm-tgt", "tokenizer-json", "end-token" };
-    const program *p = &train_program;
-    for (size_t i = 0; i < sizeof said / sizeof *said; i++)
-        option_no_effect(p, said[i], true, because);
-    for (const option *o = p->options; o < p->options + p->n; o++)
-        if (o->of_model) option_no_effect(p, o->name, true, because);
-}
-
-/* Takes the tokenizer of the model's file. Text needs a vocabulary, and a task on numbers needs a
- * model without one. */
-static void take_tokenizer(const settings *set, const wf_file *f, const char *path) {
-    char message[WF_MESSAGE];
-    const char *kind = wf_file_meta(f, "tokenizer.kind");
-    if (!kind) kind = wf_file_meta(f, "src_tokenizer.kind");
-    if (!kind && settings_task(set)->text)
-        fail(&train_program, "%s holds no vocabulary: it can't be trained on text", path);
-    if (kind && !settings_task(set)->text)
-        fail(&train_program, "%s is a model of text: it can't be trained on a task of numbers",
-             path);
-    if (kind && !option_set(option_find(&train_program, "tokenizer"), kind, message))
-        fail(&train_program, "%s: %s", path, message);
-}
-
-enum { USUAL_LENGTH = 1024 }; /* tokens */
-
-/* Refuses a --max-len above what the model can read. Without the option, text gets that length as
- * its default: at most USUAL_LENGTH for --task spans, and for models with start_if_empty. */
-static void limit_length(settings *set, const wf_model *m, const char *path) {
-    int64_t most = m->src ? m->max_len - 1 : (m->max_len - 1) / 2;
-    if (settings_task(set)->running) most = m->max_len;
-    bool said = option_seen(&train_program, "max-len");
-    if (said && set->data.max_len > most)
-        usage_error(&train_program, "--max-len %lld: the model in %s takes at most %lld tokens",
-                    (long long)set->data.max_len, path, (long long)most);
-    /* the longest window of an imported language model or of T5 may have a hundred thousand
-     * tokens */
-    bool endless = m->start_if_empty || settings_task(set)->spans;
-    if (!said && endless && most > USUAL_LENGTH) most = USUAL_LENGTH;
-    if (!said && (settings_task(set)->text || set->data.max_len > most)) set->data.max_len = most;
-}
-
-/* Chooses the default rate of adapters by the width of the model. Matrix B of an adapter begins
- * as zeros, so adapters need a higher rate than weights do. The rate falls with the width, and
- * comes near those of the paper and of PEFT for large models. */
-static void scale_lora(settings *set, const wf_model *m) {
-    const wf_transformer *t = wf_transformer_of(m);
-    const wf_language_model *l = wf_language_model_of(m);
-    const wf_encoder *e = wf_encoder_of(m);
-    int64_t width = 0;
-    if (!set->model.lora || option_seen(&train_program, "lr")) return;
-    if (t) width = t->config.d_model;
-    if (l) width = l->config.d_model;
-    if (e) width = e->config.d_model;
-    set->recipe.lr = defaults_rate(set->recipe.lr, (double)width);
-}
-
-/* The model is recorded without its weights: only its kind and its configuration are read. */
-void settings_from_model(settings *set, const wf_file *f, const char *path) {
-    char message[WF_MESSAGE];
-    const char *added = wf_file_meta(f, "weft.added");
-    /* Marian's int8 scales are dropped, because training changes the weights that they belong
-     * to. */
-    if (added && *added && strcmp(added, WF_MARIAN_SCALES "\n") != 0)
-        fail(&train_program,
-             "%s has parameters that another program added to its model, '%.*s' the first: only "
-             "that program can train it",
-             path, (int)strcspn(added, "\n"), added);
-    wf_adapters adapters;
-    if (!set->run.resume && wf_model_read_adapters(f, &adapters, NULL))
-        fail(&train_program,
-             "%s has adapters without their model: start from that model, or from both merged: "
-             "convert --adapter %s MODEL -o FILE",
-             path, path);
-    take_tokenizer(set, f, path);
-    wf_model *m = wf_model_record(f, NULL, WF_F32, 0, message);
-    if (!m) fail(&train_program, "%s: %s", path, message);
-    const wf_encoder *e = wf_encoder_of(m);
-    if (settings_task(set)->running && !settings_task(set)->masks && m->src && !set->run.resume)
-        fail(&train_program,
-             "%s has an encoder%s: it can't go on as a language model of --text. "
-             "--train FILE.tsv goes on with pairs",
-             path, e ? "" : " and a decoder");
-    if (e && e->config.masked_lm && !settings_task(set)->masks && set->model.lora)
-        fail(&train_program, "%s predicts masked tokens: its adapters are for --task mask", path);
-    if (e && !e->config.classes && settings_task(set)->classifies && set->model.lora)
-        fail(&train_program, "%s has no labels: its adapters are for a model that has them", path);
-    if (settings_task(set)->spans && !wf_transformer_of(m))
-        fail(&train_program, "%s is %s: spans need an encoder and a decoder", path,
-             e ? "an encoder" : "a decoder-only model");
-    if (e && !e->config.masked_lm && settings_task(set)->masks)
-        fail(&train_program, "%s has no head that predicts masked tokens", path);
-    for (set->model.arch = 0; !e && wf_model_kind_at(set->model.arch) != m->kind;)
-        set->model.arch++;
-    if (!set->run.resume) limit_length(set, m, path);
-    /* by default the packed matrix: PEFT has no adapters for q_proj and v_proj as parts of it */
-    if (set->model.lora && !set->model.lora_targets && wf_hf_packs_attention(m))
-        set->model.lora_targets = "in_proj";
-    if (!set->run.resume) scale_lora(set, m);
-    wf_model_free(m);
-}
-
-/* True if the model is an encoder, and its head does not suit the task to learn. */
-static bool changes_head(const settings *set, const wf_model *m) {
-    const wf_encoder *e = wf_encoder_of(m);
-    if (!e) return false;
-    return (e->config.masked_lm && !settings_task(set)->masks) ||
-           (e->config.classes > 0) != settings_task(set)->classifies;
-}
-
-wf_model *settings_start(const settings *set, const dataset *m, const wf_file *init,
-                         char *message) {
-    const wf_training_config training = settings_training(set);
-    uint64_t seed = (uint64_t)set->recipe.seed;
-    wf_model *own = wf_model_record(init, &training, WF_F32, seed, message);
-    if (own && changes_head(set, own)) {
-        wf_model_free(own);
-        own = wf_encoder_with_head(init, m->classes.n, &training, WF_F32, seed, message);
-        if (own) settings_check_freeze(set, own);
-        return own;
-    }
-    if (own) settings_check_freeze(set, own);
-    /* with --lora, the frozen weights may have another format than the file */
-    bool ok = own && (!set->model.lora ||
-                      wf_model_pack(own, init, set->model.base_weights, WF_ROW_MAJOR, message));
-    if (ok && wf_model_load_weights(own, init, message)) return own;
-    wf_model_free(own);
-    return NULL;
 }

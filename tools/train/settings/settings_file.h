@@ -28,6 +28,8 @@ training_state settings_state(const settings *set, const wf_file *f);
 
 /* Take the stored settings from the file. Exits if the command line contradicts them. */
 void settings_from_file(settings *set, const wf_file *f);
+/* Exits if an option was given that the model's file determines. */
+void settings_refuse_sizes(const char *because);
 /* Set how many training pairs are held out; none if --valid is given. f: the checkpoint of a
  * resume, which holds out the same pairs. It exits if a --valid of then is missing now, or if
  * --alignments was given only then or only now. NULL: a new training. */

@@ -1,5 +1,5 @@
-/* tools/train/settings/settings_meaning.c - turns settings into options of the data, the model, the
- * optimizer and the schedule. See settings.h. */
+/* tools/train/settings/settings_data.c - turns settings into options of the data, which a new
+ * training follows with defaults for its size. See settings.h. */
 #include <assert.h>
 #include <math.h>
 #include <stdarg.h>
@@ -12,21 +12,19 @@
 #include "models/model_internal.h"
 #include "settings_file.h"
 
-/* Indices of words in the choices of settings.c. */
-enum { GATED = 1, NO_BIAS = 1 };
 enum { AROUND = 2 }; /* special tokens before and after a window of --task mask and spans */
 
 /* ---- data ------------------------------------------------------------------------------------ */
 
-wf_token_kind settings_tokenizer(const settings *set, int side) {
+static wf_token_kind tokenizer_of(const settings *set, int side) {
     assert(side == 0 || side == 1);
     return (wf_token_kind)(side && set->data.tokenizer_tgt ? set->data.tokenizer_tgt - 1
                                                            : set->data.tokenizer);
 }
 
 static wf_tokenizer_options tokens_of(const settings *set, int side) {
-    wf_tokenizer_options tokens = wf_tokenizer_defaults(settings_tokenizer(set, side));
-    bool alike = tokens.kind == settings_tokenizer(set, 0);
+    wf_tokenizer_options tokens = wf_tokenizer_defaults(tokenizer_of(set, side));
+    bool alike = tokens.kind == tokenizer_of(set, 0);
     if (alike || option_seen(&train_program, "vocab-size"))
         tokens.vocab_size = set->data.vocab_size;
     if (alike || option_seen(&train_program, "min-freq")) tokens.min_freq = set->data.min_freq;
@@ -39,11 +37,11 @@ bool settings_one_table(const settings *set) {
 
 /* True if both sides share a vocabulary, because it was asked for, or because the model or its
  * tokenizer has only one. */
-static bool settings_share_vocab(const settings *set) {
+static bool shares_vocab(const settings *set) {
     bool byte_level = set->data.tokenizer == WF_BYTE_LEVEL && !set->data.tokenizer_tgt;
     bool t5 = set->model.like == LIKE_T5 && set->data.tokenizer != WF_SENTENCEPIECE;
     bool json = set->data.tokenizer == WF_JSON_TEXT;
-    return set->data.share_vocab || settings_in_one_row(set) || settings_task(set)->encoder ||
+    return set->data.share_vocab || set->model.in_one_row || set->data.kind->encoder ||
            byte_level || json || t5 ||
            (settings_one_table(set) && set->data.tokenizer != WF_SENTENCEPIECE);
 }
@@ -81,7 +79,7 @@ static void choose_kinds(settings *set, const survey *s, bool shared) {
     wf_token_kind tgt = defaults_tokenizer(&s->side[1], s->pairs);
     if (given("tokenizer")) src = tgt = (wf_token_kind)set->data.tokenizer;
     if (!s->side[0].bytes) src = tgt; /* there are targets alone */
-    if (given("tokenizer-tgt")) tgt = settings_tokenizer(set, 1);
+    if (given("tokenizer-tgt")) tgt = tokenizer_of(set, 1);
     if (shared) src = tgt = joint_kind(src, tgt);
     set->data.tokenizer = (int)src;
     set->data.tokenizer_tgt = tgt == src ? 0 : 1 + (int)tgt;
@@ -104,8 +102,8 @@ static void choose_ids(settings *set, double bytes) {
  * wherever it stands. Models of --like have positions of their own, and a rotation needs heads of
  * an even width. */
 static void choose_positions(settings *set) {
-    bool possible = set->model.d_model / set->model.heads % 2 == 0 && !settings_in_one_row(set) &&
-                    !settings_task(set)->encoder;
+    bool possible = set->model.d_model / set->model.heads % 2 == 0 && !set->model.in_one_row &&
+                    !set->data.kind->encoder;
     if (given("positions") || set->model.like || !possible) return;
     if (set->data.tokenizer != WF_CHARACTERS) return;
     set->model.positions = WF_POSITIONS_SINUSOIDAL_ROTARY;
@@ -175,8 +173,8 @@ static void follow_text(void *user, double bytes, running_options *o) {
 /* Callbacks that set defaults of a new model by the data, for settings that were not on the command
  * line. */
 static dataset_follower follower(settings *set) {
-    bool follows = !set->run.resume && !set->model.init && settings_task(set)->text;
-    if (!follows || (!settings_task(set)->running && !settings_from_files(set)))
+    bool follows = !set->run.resume && !set->model.init && set->data.kind->text;
+    if (!follows || (!set->data.kind->running && !set->data.from_files))
         return (dataset_follower){ 0 };
     return (dataset_follower){ follow_lines, follow_tokens, follow_text, set };
 }
@@ -185,7 +183,7 @@ static dataset_follower follower(settings *set) {
 
 static dataset_options pairs_of(settings *set) {
     return (dataset_options){
-        .text_task = settings_from_files(set) ? -1 : set->data.task - LEARN_ADD,
+        .text_task = set->data.from_files ? -1 : set->data.task - LEARN_ADD,
         .train = { set->data.train ? set->data.train : set->data.train_src, set->data.train_tgt },
         .valid = { set->data.valid ? set->data.valid : set->data.valid_src, set->data.valid_tgt },
         .alignments = set->data.alignments,
@@ -196,8 +194,8 @@ static dataset_options pairs_of(settings *set) {
         .ids = ids_of(set),
         .json = set->data.tokenizer_json,
         .end_token = set->data.end_token,
-        .shared = settings_share_vocab(set),
-        .targets = settings_in_one_row(set),
+        .shared = shares_vocab(set),
+        .targets = set->model.in_one_row,
         .max_tokens = set->data.max_len,
         .batches = { .sentences = set->data.batch_size,
                      .tokens = set->data.max_tokens,
@@ -219,8 +217,7 @@ static running_options running_text_of(settings *set) {
                               .tokens = tokens_of(set, 0),
                               .json = set->data.tokenizer_json,
                               .end_token = set->data.end_token,
-                              .window =
-                                  set->data.max_len - (settings_task(set)->masks ? AROUND : 0),
+                              .window = set->data.max_len - (set->data.kind->masks ? AROUND : 0),
                               .rows = most,
                               .seed = (uint64_t)set->recipe.seed,
                               .follow = follower(set) };
@@ -236,106 +233,4 @@ source_options settings_source(settings *set) {
         .pairs = pairs_of(set),
         .running = running_text_of(set),
     };
-}
-
-/* ---- the model ------------------------------------------------------------------------------- */
-
-static wf_model_sizes sizes_of(const settings *set, const dataset *m) {
-    return (wf_model_sizes){ .src_vocab = dataset_vocab(m, 0),
-                             .tgt_vocab = dataset_vocab(m, 1),
-                             .longest = set->data.max_len,
-                             .d_model = set->model.d_model,
-                             .num_heads = set->model.heads,
-                             .dim_feedforward = set->model.d_ff,
-                             .encoder_layers = set->model.enc_layers,
-                             .decoder_layers = set->model.dec_layers,
-                             .activation = (wf_activation)set->model.activation,
-                             .positions = (wf_positions)set->model.positions,
-                             .tie = (wf_tie)set->model.tie,
-                             .norm_first = set->model.norm == WF_NORM_PRE,
-                             .embedding_norm = set->model.embedding_norm,
-                             .decoder = (wf_decoder_kind)set->model.decoder,
-                             .t5 = set->model.like == LIKE_T5,
-                             .marian = set->model.like == LIKE_FIREFOX,
-                             .start_id = m->ids.start,
-                             .end_id = m->ids.end,
-                             .norm_kind = (wf_norm_kind)set->model.norm_kind,
-                             .num_kv_heads = set->model.kv_heads,
-                             .gated = set->model.feed_forward == GATED,
-                             .no_bias = set->model.bias == NO_BIAS,
-                             .row = m->kind->running ? set->data.max_len : 0,
-                             .start_first = m->kind->running,
-                             .masked = m->kind->masks,
-                             .classes = m->classes.n,
-                             .pad_id = m->ids.pad,
-                             .start_if_empty = set->data.tokenizer == WF_JSON_TEXT };
-}
-
-bool settings_model_ok(const settings *set, const dataset *m, char *message) {
-    const wf_model_sizes sizes = sizes_of(set, m);
-    return wf_model_sizes_ok(settings_kind(set), &sizes, message);
-}
-
-wf_model *settings_model(const settings *set, const dataset *m, char *message) {
-    const wf_training_config training = settings_training(set);
-    const wf_model_sizes sizes = sizes_of(set, m);
-    return wf_model_new(settings_kind(set), &sizes, &training, WF_F32, (uint64_t)set->recipe.seed,
-                        message);
-}
-
-wf_training_config settings_training(const settings *set) {
-    return (wf_training_config){
-        .dropout = set->recipe.dropout,
-        .attention_dropout = set->recipe.attention_dropout,
-        .activation_dropout = set->recipe.dropout,
-        .label_smoothing = set->recipe.label_smoothing,
-        .recompute = set->run.recompute,
-        .alignment_weight = set->data.alignments ? set->recipe.alignment_weight : 0,
-        .adapters = { set->model.lora, set->model.lora_alpha, set->model.lora_targets },
-        .quantize_aware = (wf_quantize)set->model.quantize_aware,
-    };
-}
-
-/* Only AdamW and Lion get a weight decay. RMSprop's alpha is --beta2. */
-static wf_optimizer_options optimizer_of(const settings *set) {
-    wf_optimizer_kind kind = (wf_optimizer_kind)set->recipe.optimizer;
-    bool decays = kind == WF_ADAMW || kind == WF_LION;
-    return (wf_optimizer_options){
-        .kind = kind,
-        .momentum = set->recipe.momentum,
-        .beta1 = set->recipe.beta1,
-        .beta2 = set->recipe.beta2,
-        .alpha = set->recipe.beta2,
-        .eps = set->recipe.eps,
-        .weight_decay = decays ? set->recipe.weight_decay : 0,
-        .clip_norm = set->recipe.clip_norm,
-        .average_decay = set->recipe.ema,
-    };
-}
-
-wf_schedule settings_schedule(const settings *set) {
-    return (wf_schedule){
-        .kind = (wf_schedule_kind)set->recipe.schedule,
-        .peak = set->recipe.lr,
-        .warmup = set->recipe.warmup,
-        .steps = set->recipe.lr_steps,
-    };
-}
-
-wf_trainer *settings_trainer(const settings *set, wf_model *m, wf_pool *pool,
-                             wf_transport *transport) {
-    wf_tensor *const sums[] = { m->loss.loss, m->loss.nll, m->correct, m->alignment_loss };
-    wf_trainer_options o = { .optimizer = optimizer_of(set),
-                             .schedule = settings_schedule(set),
-                             .micro_batches = set->data.accum,
-                             .sums = sums,
-                             .n_sums = 3 + (m->alignment_loss != NULL),
-                             .pool = pool,
-                             .transport = transport };
-    wf_tensor **params = settings_trained(set, m, &o.n_params);
-    if (!params) return NULL;
-    o.params = params;
-    wf_trainer *t = wf_trainer_new(m->graph, m->objective, m->loss.count, &o);
-    free(params);
-    return t;
 }
