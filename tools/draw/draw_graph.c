@@ -230,7 +230,8 @@ static void refuse_idle_runs(const settings *set) {
     option_no_effect(&self, counts, shown && model, "the example is one line");
     option_no_effect(&self, lines, !shown, "only --values and --step have an example");
     option_no_effect(&self, lines, !model, "only a whole model reads lines");
-    option_no_effect(&self, "second|table", !set->values, "only --values shows them");
+    option_no_effect(&self, "second", !set->values, "only --values shows derivatives");
+    option_no_effect(&self, "table", !set->values, "only --values is a table");
     option_no_effect(&self, "commands", !set->step, "only --step takes commands");
     option_no_effect(&self, "output", set->step || set->html, "no Graphviz text is written");
     option_no_effect(&self, "output", set->table, "a table is printed on stdout");

@@ -5,6 +5,9 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+
+#include "ranks/ranks.h"
 
 static bool finite_all(const float *x, int64_t n) {
     for (int64_t i = 0; i < n; i++)
@@ -53,8 +56,12 @@ static bool gradient_not_finite(wf_plan *p, wf_tensor *const *fetch, const wf_op
     return !isfinite(square);
 }
 
-bool find_non_finite(wf_model *m, const wf_optimizer *o, const batch *b, uint64_t step,
-                     char name[256]) {
+/* Finds the first tensor with a NaN or an infinity after a failed step, and writes what it is to
+ * `name`. Parameters are searched first; then the loss, the gradients and their norm, which are
+ * computed again from batch b, without an update. b NULL: only the parameters. False: all are
+ * finite, or the computation failed. */
+static bool find_non_finite(wf_model *m, const wf_optimizer *o, const batch *b, uint64_t step,
+                            char name[256]) {
     int all = wf_parameters(m->graph, NULL, NULL, 0), n = o->n;
     wf_tensor **params = calloc((size_t)all, sizeof *params);
     wf_tensor **fetch = calloc((size_t)n + 1, sizeof *fetch);
@@ -81,4 +88,27 @@ bool find_non_finite(wf_model *m, const wf_optimizer *o, const batch *b, uint64_
     wf_plan_free(p);
     free(buffer), free(fetch), free(params);
     return found;
+}
+
+/* The findings of a rank: the name of a tensor that is not finite, or ""; and the error of its
+ * step, or "" if another rank caused it. */
+typedef struct diagnosis {
+    char name[256], why[256];
+} diagnosis;
+
+bool diagnose(session *s, int64_t step, char name[256], char why[256]) {
+    diagnosis mine = { "", "" };
+    const char *error = wf_trainer_error(s->trainer);
+    if (!find_non_finite(s->model, wf_trainer_optimizer(s->trainer),
+                         s->work.last.batches ? &s->batch : NULL, (uint64_t)step, mine.name))
+        mine.name[0] = '\0';
+    if (!strstr(error, "another rank")) snprintf(mine.why, sizeof mine.why, "%.255s", error);
+    diagnosis *all = ranks_gather(s, &mine, sizeof mine);
+    name[0] = why[0] = '\0';
+    for (int r = 0; r < wf_transport_size(s->transport); r++) {
+        if (!*name) strcpy(name, all[r].name);
+        if (!*why) strcpy(why, all[r].why);
+    }
+    free(all);
+    return *name;
 }

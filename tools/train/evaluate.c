@@ -47,8 +47,7 @@ static bool find_loss(evaluator *e, batch_loss *loss, evaluation *v, char *messa
               wf_fetch(e->plan, m->loss.count, &loss->count, sizeof loss->count) &&
               wf_fetch(e->plan, m->correct, &loss->correct, sizeof loss->correct);
     v->counts.sequences += b->B;
-    if (!ok) snprintf(message, WF_MESSAGE, "%s", wf_plan_error(e->plan));
-    return ok;
+    return ok || refused(message, "%s", wf_plan_error(e->plan));
 }
 
 /* Keeps the texts of a sample, which evaluation_free frees. A text that is NULL means that memory
@@ -248,12 +247,10 @@ static bool examine(evaluator *e, task_stream stream, batch_loss *losses, evalua
     int64_t n = m->kind->batches(m, stream);
     int rank = wf_transport_rank(e->transport), ranks = wf_transport_size(e->transport);
     metrics *scores = metrics_new();
-    bool ok = scores;
-    if (!ok) snprintf(message, WF_MESSAGE, "out of memory");
+    bool ok = scores || refused(message, "out of memory");
     for (int64_t k = rank; k < n && ok; k += ranks) {
-        ok = m->kind->fill(m, stream, k, &e->batch);
-        if (!ok) snprintf(message, WF_MESSAGE, "out of memory");
-        ok = ok && find_loss(e, &losses[k / ranks], v, message) &&
+        ok = (m->kind->fill(m, stream, k, &e->batch) || refused(message, "out of memory")) &&
+             find_loss(e, &losses[k / ranks], v, message) &&
              judge(e, stream, k, scores, v, message);
     }
     if (ok) v->counts.text = *metrics_sums(scores);

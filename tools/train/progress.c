@@ -87,17 +87,13 @@ static void announce_few(session *s) {
 }
 
 static void announce_idle(session *s) {
-    long long accum = s->set->data.accum;
-    long long ranks = s->transport->size;
+    const long long accum = s->set->data.accum;
+    const long long ranks = s->transport->size;
+    char advice[80] = "";
     if (dataset_is_text(&s->dataset))
-        say(&s->report,
-            "         ranks without a batch: %lld; batches in an update: %lld, as --accum says: "
-            "give "
-            "--accum %lld",
-            ranks - accum, accum, ranks);
-    else
-        say(&s->report, "         ranks without a batch: %lld; batches in an update: %lld",
-            ranks - accum, accum);
+        snprintf(advice, sizeof advice, ", as --accum says: give --accum %lld", ranks);
+    say(&s->report, "         ranks without a batch: %lld; batches in an update: %lld%s",
+        ranks - accum, accum, advice);
 }
 
 /* True if `convert --to hf` will leave the tokenizer of this new model out. */

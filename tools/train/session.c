@@ -58,10 +58,6 @@ static wf_file *open_init(model_settings *m) {
     return f;
 }
 
-bool session_evaluates(const session *s) {
-    return dataset_holds(&s->dataset);
-}
-
 /* Opens the trainer. Exits if the checkpoint lacks its moments or averages: files of best weights
  * lack them, and older ones are not marked as such. */
 static void open_trainer(session *s) {
@@ -148,7 +144,7 @@ static double memory_needed(session *s, double read) {
     char message[WF_MESSAGE];
     size_t judging[2] = { 0 }, trainer;
     double weights = parameter_bytes(s->model), step = step_bytes(s), trained = 0, saving = 0;
-    if (session_evaluates(s) && !evaluator_memory(&s->evaluator, judging, message))
+    if (dataset_holds(&s->dataset) && !evaluator_memory(&s->evaluator, judging, message))
         fail(&train_program, "validation: %s; --max-len or --d-model lower the need", message);
     if (!wf_trainer_memory(s->trainer, &trainer))
         fail(&train_program, "%s", wf_trainer_error(s->trainer));
@@ -220,7 +216,7 @@ void session_open(session *s) {
     open_trainer(s);
     double read = run->processes > 1 ? file_bytes(s->from) + file_bytes(s->init) : 0;
     close_files(s);
-    if (session_evaluates(s) &&
+    if (dataset_holds(&s->dataset) &&
         !evaluator_new(&s->evaluator, s->model, s->pool, &s->dataset, s->transport, message))
         fail(&train_program, "%s", message);
     /* what is written */

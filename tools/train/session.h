@@ -63,6 +63,4 @@ void session_read(session *s);
 void session_open(session *s);  /* opens the model and its plans, and prints the first lines */
 bool session_close(session *s); /* false: events are missing */
 
-bool session_evaluates(const session *s); /* true if anything was held out */
-
 #endif

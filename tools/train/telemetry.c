@@ -31,7 +31,7 @@ void telemetry_step(session *s, const progress *p) {
     add(s, &m);
 }
 
-static measured measure_evaluation(const session *s, const evaluation *v) {
+static measured measure_evaluation(const evaluation *v, bool is_text) {
     const metric_counts *text = &v->counts.text;
     measured m = measured_nothing();
     m.of[VALID_LOSS] = v->nll / v->tokens;
@@ -39,7 +39,7 @@ static measured measure_evaluation(const session *s, const evaluation *v) {
     if (v->bytes > 0) m.of[VALID_BITS] = bits_per_byte(v);
     if (!v->counts.judged) return m;
     m.of[VALID_EXACT] = (double)v->counts.exact / (double)v->counts.judged;
-    if (!s->dataset.kind->text) return m;
+    if (!is_text) return m;
     m.of[VALID_BLEU] = bleu_score(&text->bleu[BLEU_NONE]).score;
     m.of[VALID_BLEU_13A] = bleu_score(&text->bleu[BLEU_13A]).score;
     m.of[VALID_CHRF] = chrf_score(&text->chrf);
@@ -50,49 +50,27 @@ static measured measure_evaluation(const session *s, const evaluation *v) {
 
 /* ---- the example ----------------------------------------------------------------------------- */
 
-/* The most tokens of the example on each side. More are not readable in a picture. */
-static int64_t most_tokens(const session *s) {
-    int64_t half = s->model->max_len / 2 - 1;
-    return half < ALBUM_SIDE ? half : ALBUM_SIDE;
-}
-
-/* Takes the beginning of row i of the batch as the example. */
-static void take_example(session *s, const batch *b, int64_t i) {
-    telemetry *t = &s->telemetry;
-    int64_t most = most_tokens(s), T = b->T - 1;
-    t->n = b->src_length[i] < most ? b->src_length[i] : most;
-    t->length = b->answer_length[i] < most ? b->answer_length[i] : most;
-    if (t->n) memcpy(t->src, b->src + i * b->S, (size_t)t->n * sizeof *t->src);
-    memcpy(t->answer, b->answer + i * T, (size_t)t->length * sizeof *t->answer);
-}
-
-/* Takes the beginning of the first held-out window of running text, after its start token. */
-static void take_window(session *s) {
-    telemetry *t = &s->telemetry;
-    const dataset *m = &s->dataset;
-    batch b = { 0 };
-    int64_t most = most_tokens(s);
-    if (m->kind->batches(m, STREAM_VALID) && m->kind->fill(m, STREAM_VALID, 0, &b)) {
-        t->length = b.T - 1 < most ? b.T - 1 : most;
-        memcpy(t->answer, b.tgt + 1, (size_t)t->length * sizeof *t->answer);
-    }
-    batch_free(&b);
-}
-
-/* Chooses the held-out example whose answer has about a dozen tokens. A resumed training chooses
- * the same one. */
-static void choose_example(session *s) {
+/* Chooses the held-out example, cut to `most` tokens on each side: of running text the first window,
+ * after its start token; otherwise the sequence whose answer has about a dozen tokens. A resumed
+ * training chooses the same one. */
+static void choose_example(telemetry *t, const dataset *m, int64_t most) {
     enum { IDEAL = 12 };
-    const dataset *m = &s->dataset;
+    const bool running = m->kind->running;
     batch b = { 0 };
     int64_t best = INT64_MAX, n = m->kind->batches(m, STREAM_VALID);
     for (int64_t k = 0; k < n && best > 0; k++) {
         if (!m->kind->fill(m, STREAM_VALID, k, &b)) break;
-        for (int64_t i = 0; i < b.B; i++) {
-            int64_t distance = llabs((long long)b.answer_length[i] - IDEAL);
-            if (distance >= best || !b.answer_length[i]) continue;
+        for (int64_t i = 0; i < b.B && best > 0; i++) {
+            int64_t length = running ? b.T - 1 : b.answer_length[i];
+            int64_t distance = running ? 0 : llabs((long long)length - IDEAL);
+            if (distance >= best || !length) continue;
             best = distance;
-            take_example(s, &b, i);
+            const int32_t *answer = running ? b.tgt + 1 : b.answer + i * (b.T - 1);
+            t->length = length < most ? length : most;
+            memcpy(t->answer, answer, (size_t)t->length * sizeof *t->answer);
+            if (running) break;
+            t->n = b.src_length[i] < most ? b.src_length[i] : most;
+            if (t->n) memcpy(t->src, b.src + i * b.S, (size_t)t->n * sizeof *t->src);
         }
     }
     batch_free(&b);
@@ -109,8 +87,8 @@ static void open_attention(session *s) {
                               .max_len = s->model->max_len };
     /* an encoder has no outputs; those for spans or hidden tokens are not shown */
     if (m->kind->encoder || m->kind->masks) return;
-    if (most_tokens(s) > 0 && m->kind->running) take_window(s);
-    if (most_tokens(s) > 0 && !m->kind->running) choose_example(s);
+    int64_t half = s->model->max_len / 2 - 1, most = half < ALBUM_SIDE ? half : ALBUM_SIDE;
+    if (most > 0) choose_example(t, m, most);
     if (!t->length) return;
     if (attention_new(&t->attention, s->model, &t->language, s->pool, message)) return;
     attention_free(&t->attention);
@@ -168,7 +146,7 @@ static bool look_at_samples(session *s, const evaluation *v, char *message) {
 }
 
 void telemetry_validation(session *s, const evaluation *v) {
-    measured m = measure_evaluation(s, v);
+    measured m = measure_evaluation(v, s->dataset.kind->text);
     char message[WF_MESSAGE] = "out of memory";
     add(s, &m);
     if (!s->set->run.page) return;
@@ -180,8 +158,7 @@ void telemetry_validation(session *s, const evaluation *v) {
 
 /* ---- the page -------------------------------------------------------------------------------- */
 
-void telemetry_title(const session *s, char title[RUN_TITLE]) {
-    const settings *set = s->set;
+void telemetry_title(const settings *set, char title[RUN_TITLE]) {
     char word[OPTION_TEXT_SIZE];
     const char *file = set->data.train ? set->data.train : set->data.train_src;
     if (set->data.text) file = set->data.text;
@@ -196,7 +173,7 @@ void telemetry_title(const session *s, char title[RUN_TITLE]) {
 static bool write_page(session *s, bool ended, char *message) {
     char title[RUN_TITLE], model[WF_MESSAGE], numbers[2][OPTION_TEXT_SIZE], machine[80];
     char words[2][OPTION_TEXT_SIZE];
-    telemetry_title(s, title);
+    telemetry_title(s->set, title);
     wf_model_text(s->model, model);
     snprintf(machine, sizeof machine, "%d threads of each of %d processes, %s kernels",
              wf_pool_threads(s->pool), wf_transport_size(s->transport), wf_isa());
@@ -251,7 +228,7 @@ void telemetry_open(session *s) {
     if (s->set->run.dry_run) return;
     s->telemetry.history.of_lines = counts_lines(dataset_unit(&s->dataset));
     if (s->set->run.page) open_page(s);
-    if (s->set->run.page && session_evaluates(s)) open_attention(s);
+    if (s->set->run.page && dataset_holds(&s->dataset)) open_attention(s);
     if (!s->set->run.tensorboard) return;
     t->events = tensorboard_open(s->set->run.tensorboard, s->at.step + 1, message);
     if (!t->events) fail(&train_program, "%s", message);

@@ -7,6 +7,7 @@
 
 #include "evaluate.h"
 #include "progress.h"
+#include "settings/settings.h"
 #include "tools/generate/attention_maps.h"
 #include "tools/history/album.h"
 #include "tools/history/history.h"
@@ -39,6 +40,6 @@ bool telemetry_close(struct session *s); /* false: events are missing, which has
 
 /* A title such as "Learning to sort" or "Learning from pairs.tsv". */
 enum { RUN_TITLE = 100 };
-void telemetry_title(const struct session *s, char title[RUN_TITLE]);
+void telemetry_title(const settings *set, char title[RUN_TITLE]);
 
 #endif

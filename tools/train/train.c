@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "core/base/clock.h"
+#include "diagnose.h"
 #include "ranks/forecast.h"
 #include "ranks/ranks.h"
 #include "saving.h"
@@ -99,7 +100,6 @@ static bool run_step(session *s, int64_t step) {
         fail(&train_program, "step %lld: %s", (long long)step, wf_trainer_error(t));
     s->work.last = (step_work){ .batches = to - from, .parts = parts };
     ok = ok && wf_trainer_update(t, &now);
-    if (s->transport && s->transport->code) ranks_leave(s);
     if (s->transport) ranks_notice(s);
     if (ok) add_to_interval(s, &now, wf_seconds_now() - began);
     return ok;
@@ -111,7 +111,7 @@ static int step_failed(session *s, int64_t step) {
     char name[256], why[256];
     report *r = &s->report;
     report_clear(r);
-    bool found = ranks_find_non_finite(s, step, name, why);
+    bool found = diagnose(s, step, name, why);
     if (!s->leads) return found ? EXIT_NON_FINITE : EXIT_FAILED;
     if (!found) {
         warn(&train_program, "step %lld: %s", (long long)step, why);
@@ -131,11 +131,6 @@ static int step_failed(session *s, int64_t step) {
 /* The signal that stops the training, or 0. Ranks use the one that they agreed on last. */
 static int stop_signal(const session *s) {
     return s->transport ? s->signalled : caught_signal();
-}
-
-static bool late(const session *s, double now) {
-    if (s->transport) return s->late;
-    return s->set->run.max_time > 0 && now - s->work.started >= s->set->run.max_time;
 }
 
 /* Writes options with which a new training's schedule ends after about `steps` steps. False: this
@@ -199,31 +194,26 @@ static bool due(int64_t step, int64_t every) {
     return every && step % every == 0;
 }
 
-/* Saves. A failure is reported, and the training goes on. The report is written after each
- * validation, or here if there are none. */
-static void save_and_show(session *s) {
-    save(s);
-    if (!session_evaluates(s)) telemetry_write(s, false);
-}
-
 /* Makes steps until the last one, the end of the time, a signal, a step that fails, or --patience
  * validations without a lower loss. */
 static int train(session *s) {
+    const run_settings *run = &s->set->run;
     s->work.started = wf_seconds_now();
-    while (s->at.step < s->set->run.max_steps && !stop_signal(s)) {
+    while (s->at.step < run->max_steps && !stop_signal(s)) {
         double began = wf_seconds_now();
-        s->late = late(s, began);
+        if (!s->transport) s->late = run->max_time > 0 && began - s->work.started >= run->max_time;
         if (s->late) break;
         if (!run_step(s, s->at.step + 1)) return step_failed(s, s->at.step + 1);
         s->at.step++;
         s->work.recent.seconds += wf_seconds_now() - began;
         s->work.seconds += wf_seconds_now() - began;
-        report_progress(s, due(s->at.step, s->set->run.log_every) ||
-                               s->at.step == s->set->run.max_steps);
-        if (session_evaluates(s) && due(s->at.step, s->set->run.valid_every)) validate(s);
-        if (due(s->at.step, s->set->run.save_every) && s->at.step < s->set->run.max_steps)
-            save_and_show(s);
-        if (s->set->run.patience && s->at.since_best >= s->set->run.patience) {
+        report_progress(s, due(s->at.step, run->log_every) || s->at.step == run->max_steps);
+        if (dataset_holds(&s->dataset) && due(s->at.step, run->valid_every)) validate(s);
+        if (due(s->at.step, run->save_every) && s->at.step < run->max_steps) {
+            save(s); /* a failure is reported, and the training goes on */
+            if (!dataset_holds(&s->dataset)) telemetry_write(s, false); /* else validations do */
+        }
+        if (run->patience && s->at.since_best >= run->patience) {
             say(&s->report, "stopped: %lld validations without a lower loss than %.4g",
                 (long long)s->at.since_best, s->at.best);
             break;
@@ -235,7 +225,7 @@ static int train(session *s) {
 static void draw_curve(session *s) {
     char title[RUN_TITLE], message[WF_MESSAGE];
     bool harder = s->set->recipe.dropout > 0 || s->set->recipe.label_smoothing > 0;
-    telemetry_title(s, title);
+    telemetry_title(s->set, title);
     s->telemetry.history.train_label = harder ? "training, with dropout or smoothing" : "training";
     if (!history_draw(&s->telemetry.history, s->set->run.curve, title, message))
         fail(&train_program, "%s", message);
@@ -276,7 +266,7 @@ static int finish(session *s) {
         say(&s->report, "saved %s (%s)", s->set->run.model, bytes_text((double)file.st_size, size));
     if (s->set->run.model && saved && s->late) say_saved(s, "--max-time");
     if (!s->set->run.model) say(&s->report, "the model is not kept: -o FILE would save it");
-    if (session_evaluates(s)) test(s);
+    if (dataset_holds(&s->dataset)) test(s);
     if (s->kept.best < INFINITY)
         say(&s->report, "the weights with the lowest loss, %.4g, are in %s", s->kept.best,
             s->kept.best_path);

@@ -113,7 +113,7 @@ void forecast_join(session *s) {
                             .barrier = barrier,
                             .fail = nobody_hears };
     in_use.trains = pthread_self();
-    ranks_take(s, &alone);
+    s->transport = &alone; /* a failure ends only this process */
     s->leads = true;
 }
 

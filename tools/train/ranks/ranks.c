@@ -7,7 +7,6 @@
 
 #include "core/base/clock.h"
 #include "core/base/random.h"
-#include "tools/train/diagnose.h"
 #include "tools/train/signals.h"
 
 /* ---- one of several -------------------------------------------------------------------------- */
@@ -20,15 +19,11 @@ static void on_failure(void *transport, int code, const char *sentence) {
     wf_transport_fail(t, code, sentence);
 }
 
-void ranks_take(session *s, wf_transport *t) {
-    s->transport = t;
-}
-
 void ranks_join(session *s, wf_transport *t) {
     s->leads = wf_transport_rank(t) == 0;
     if (wf_transport_size(t) == 1) return;
     tell_failures(on_failure, t);
-    ranks_take(s, t);
+    s->transport = t;
 }
 
 /* Ends this rank; the rank that failed, or its watchdog, has reported why. */
@@ -146,29 +141,4 @@ void ranks_compare(session *s) {
     for (int r = 1; r < s->transport->size; r++) compare(r, &all[r], &all[0]);
     s->kept.best = all[0].best_kept; /* rank 0 writes the best weights */
     free(all);
-}
-
-/* ---- a step that failed ---------------------------------------------------------------------- */
-
-/* The findings of a rank: the name of a tensor that is not finite, or ""; and the error of its
- * step, or "" if another rank caused it. */
-typedef struct diagnosis {
-    char name[256], why[256];
-} diagnosis;
-
-bool ranks_find_non_finite(session *s, int64_t step, char name[256], char why[256]) {
-    diagnosis mine = { "", "" };
-    const char *error = wf_trainer_error(s->trainer);
-    if (!find_non_finite(s->model, wf_trainer_optimizer(s->trainer),
-                         s->work.last.batches ? &s->batch : NULL, (uint64_t)step, mine.name))
-        mine.name[0] = '\0';
-    if (!strstr(error, "another rank")) snprintf(mine.why, sizeof mine.why, "%.255s", error);
-    diagnosis *all = ranks_gather(s, &mine, sizeof mine);
-    name[0] = why[0] = '\0';
-    for (int r = 0; r < wf_transport_size(s->transport); r++) {
-        if (!*name) strcpy(name, all[r].name);
-        if (!*why) strcpy(why, all[r].why);
-    }
-    free(all);
-    return *name;
 }

@@ -11,8 +11,6 @@
 /* Makes this process a rank: its failures end all ranks, and are reported once. t NULL: a single
  * process. */
 void ranks_join(session *s, wf_transport *t);
-/* Joins ranks that this process simulates: a failure then ends only this process. */
-void ranks_take(session *s, wf_transport *t);
 /* Exits unless all ranks have the same version of weft, settings and data, and are at the same
  * step. */
 void ranks_compare(session *s);
@@ -28,9 +26,5 @@ void ranks_notice(session *s);
  * reports a failure of this rank, unless another rank has failed already. */
 _Noreturn void ranks_leave(session *s);
 _Noreturn void ranks_failed(session *s, const char *message);
-
-/* Looks for a value that is not finite, on all ranks, after a step that failed. True: `name` is the
- * first tensor with one. False: there is none, and `why` is the error of the step. */
-bool ranks_find_non_finite(session *s, int64_t step, char name[256], char why[256]);
 
 #endif

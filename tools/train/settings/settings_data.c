@@ -170,67 +170,56 @@ static void follow_text(void *user, double bytes, running_options *o) {
     choose_training(set, d.epochs, d.dropout);
 }
 
-/* Callbacks that set defaults of a new model by the data, for settings that were not on the command
- * line. */
-static dataset_follower follower(settings *set) {
-    bool follows = !set->run.resume && !set->model.init && set->data.kind->text;
-    if (!follows || (!set->data.kind->running && !set->data.from_files))
-        return (dataset_follower){ 0 };
-    return (dataset_follower){ follow_lines, follow_tokens, follow_text, set };
-}
-
 /* ---- sources --------------------------------------------------------------------------------- */
 
-static dataset_options pairs_of(settings *set) {
-    return (dataset_options){
-        .text_task = set->data.from_files ? -1 : set->data.task - LEARN_ADD,
-        .train = { set->data.train ? set->data.train : set->data.train_src, set->data.train_tgt },
-        .valid = { set->data.valid ? set->data.valid : set->data.valid_src, set->data.valid_tgt },
-        .alignments = set->data.alignments,
-        .valid_size = set->data.valid_size,
-        .held = set->data.held,
+/* Defaults of a new model follow the size of text from files, if they were not on the command line.
+ * A batch of running text has as many windows as --max-tokens and --batch-size allow. */
+source_options settings_source(settings *set) {
+    const data_settings *d = &set->data;
+    const uint64_t seed = (uint64_t)set->recipe.seed;
+    int64_t rows = d->max_tokens / d->max_len;
+    if (d->batch_size && (!d->max_tokens || d->batch_size < rows)) rows = d->batch_size;
+    dataset_follower follow = { follow_lines, follow_tokens, follow_text, set };
+    if (set->run.resume || set->model.init || !(d->kind->running || d->from_files))
+        follow = (dataset_follower){ 0 };
+    dataset_options pairs = {
+        .text_task = d->from_files ? -1 : d->task - LEARN_ADD,
+        .train = { d->train ? d->train : d->train_src, d->train_tgt },
+        .valid = { d->valid ? d->valid : d->valid_src, d->valid_tgt },
+        .alignments = d->alignments,
+        .valid_size = d->valid_size,
+        .held = d->held,
         .tokens = { tokens_of(set, 0), tokens_of(set, 1) },
-        .spm = { set->data.spm_src, set->data.spm_tgt },
+        .spm = { d->spm_src, d->spm_tgt },
         .ids = ids_of(set),
-        .json = set->data.tokenizer_json,
-        .end_token = set->data.end_token,
+        .json = d->tokenizer_json,
+        .end_token = d->end_token,
         .shared = shares_vocab(set),
         .targets = set->model.in_one_row,
-        .max_tokens = set->data.max_len,
-        .batches = { .sentences = set->data.batch_size,
-                     .tokens = set->data.max_tokens,
+        .max_tokens = d->max_len,
+        .batches = { .sentences = d->batch_size,
+                     .tokens = d->max_tokens,
                      .shuffle = true,
-                     .seed = (uint64_t)set->recipe.seed },
-        .follow = follower(set),
+                     .seed = seed },
+        .follow = follow,
     };
-}
-
-/* Options for running text. A batch has as many windows as --max-tokens and --batch-size allow. */
-static running_options running_text_of(settings *set) {
-    int64_t most = set->data.max_tokens / set->data.max_len;
-    if (set->data.batch_size && (!set->data.max_tokens || set->data.batch_size < most))
-        most = set->data.batch_size;
-    return (running_options){ .text = set->data.text,
-                              .eval = set->data.text_eval,
-                              .eval_bytes = set->data.text_eval_size,
-                              .marker = set->data.document_marker,
-                              .tokens = tokens_of(set, 0),
-                              .json = set->data.tokenizer_json,
-                              .end_token = set->data.end_token,
-                              .window = set->data.max_len - (set->data.kind->masks ? AROUND : 0),
-                              .rows = most,
-                              .seed = (uint64_t)set->recipe.seed,
-                              .follow = follower(set) };
-}
-
-source_options settings_source(settings *set) {
-    return (source_options){
-        .numbers = { (task_kind)set->data.task, set->data.min_len, set->data.max_len,
-                     (uint64_t)set->recipe.seed },
-        .rows = set->data.batch_size,
-        .held = set->data.valid_size,
-        .accum = set->data.accum,
-        .pairs = pairs_of(set),
-        .running = running_text_of(set),
+    running_options running = {
+        .text = d->text,
+        .eval = d->text_eval,
+        .eval_bytes = d->text_eval_size,
+        .marker = d->document_marker,
+        .tokens = tokens_of(set, 0),
+        .json = d->tokenizer_json,
+        .end_token = d->end_token,
+        .window = d->max_len - (d->kind->masks ? AROUND : 0),
+        .rows = rows,
+        .seed = seed,
+        .follow = follow,
     };
+    return (source_options){ .numbers = { (task_kind)d->task, d->min_len, d->max_len, seed },
+                             .rows = d->batch_size,
+                             .held = d->valid_size,
+                             .accum = d->accum,
+                             .pairs = pairs,
+                             .running = running };
 }
