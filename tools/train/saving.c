@@ -79,19 +79,6 @@ static uint64_t part(wf_meta pair) {
     return defines(pair.key) ? wf_hash_bytes(key, pair.value, strlen(pair.value)) : 0;
 }
 
-static const char *write_down(uint64_t sum, char text[IDENTITY_TEXT]) {
-    snprintf(text, IDENTITY_TEXT, "%016" PRIx64, sum);
-    return text;
-}
-
-/* The identity computed from n pairs of metadata, whose order does not matter. Pairs of other
- * programs are ignored. */
-static const char *identity_of(const wf_meta *pairs, int n, char text[IDENTITY_TEXT]) {
-    uint64_t sum = 0;
-    for (int i = 0; i < n; i++) sum += part(pairs[i]);
-    return write_down(sum, text);
-}
-
 /* True if the text is the identity of a training: 16 hexadecimal digits. Older files have none, and
  * a damaged file may have any text there. */
 static bool is_identity(const char *text) {
@@ -99,13 +86,15 @@ static bool is_identity(const char *text) {
            strspn(text, "0123456789abcdef") == IDENTITY_TEXT - 1;
 }
 
-/* The identity stored in a file. If it has none, it is computed from the metadata. */
+/* The identity stored in a file. If it has none, it is computed from the metadata, whose order does
+ * not matter. Pairs of other programs are ignored. */
 static const char *identity_in(const wf_file *f, char text[IDENTITY_TEXT]) {
     const char *stored = wf_file_meta(f, IDENTITY_KEY);
     uint64_t sum = 0;
     if (is_identity(stored)) return strcpy(text, stored);
     for (int i = 0; i < wf_file_meta_count(f); i++) sum += part(wf_file_meta_at(f, i));
-    return write_down(sum, text);
+    snprintf(text, IDENTITY_TEXT, "%016" PRIx64, sum);
+    return text;
 }
 
 /* True if both files can be read and belong to the same training. */
@@ -168,7 +157,11 @@ static wf_meta *metadata_new(session *s, settings_meta *meta, int *n) {
         free(pairs);
         return NULL;
     }
-    if (!*s->kept.run) identity_of(pairs, *n, s->kept.run);
+    if (!*s->kept.run) {
+        uint64_t sum = 0;
+        for (int i = 0; i < *n; i++) sum += part(pairs[i]);
+        snprintf(s->kept.run, IDENTITY_TEXT, "%016" PRIx64, sum);
+    }
     pairs[(*n)++] = (wf_meta){ IDENTITY_KEY, s->kept.run };
     add(pairs, n, s->kept.carried.pairs, s->kept.carried.n);
     if (m->classes.text) pairs[(*n)++] = (wf_meta){ WF_CLASS_NAMES, m->classes.text };

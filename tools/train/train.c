@@ -61,11 +61,6 @@ static void report_progress(session *s, bool line) {
 
 /* ---- the training -------------------------------------------------------------------------- */
 
-static void next_batch(session *s, int64_t step, int64_t part) {
-    if (dataset_batch(&s->dataset, step, part, &s->batch)) return;
-    fail(&train_program, "out of memory for a batch: lower --max-tokens or --batch-size");
-}
-
 static void add_to_interval(session *s, const wf_progress *now, double seconds) {
     interval *r = &s->work.recent;
     s->work.norm = now->norm;
@@ -92,7 +87,8 @@ static bool run_step(session *s, int64_t step) {
     wf_progress now;
     bool ok = wf_trainer_begin(t, parts, &from, &to);
     for (int64_t part = from; ok && part < to; part++) {
-        next_batch(s, step, part);
+        if (!dataset_batch(&s->dataset, step, part, &s->batch))
+            fail(&train_program, "out of memory for a batch: lower --max-tokens or --batch-size");
         ok = batch_feed(&s->batch, wf_trainer_plan(t), s->model) && wf_trainer_add(t, part);
     }
     /* exits, because the other ranks wait for this one's gradients */

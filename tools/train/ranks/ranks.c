@@ -120,25 +120,22 @@ static uint64_t hash_training(const session *s) {
     return hash;
 }
 
-/* Exits if a rank differs from rank 0. Every rank compares all ranks, so that all find the same
- * difference. */
-static void compare(int rank, const handshake *it, const handshake *first) {
-    if (strcmp(it->version, first->version) != 0)
-        fail(&train_program, "rank %d is version %s of weft, and rank 0 %s", rank, it->version,
-             first->version);
-    if (it->training != first->training)
-        fail(&train_program,
-             "rank %d has other settings, another text (to learn or held out) or another "
-             "checkpoint than rank 0",
-             rank);
-}
-
+/* Every rank compares all ranks, so that all find the same difference. */
 void ranks_compare(session *s) {
     if (!s->transport || s->set->run.simulated_ranks) return;
     handshake mine = { .training = hash_training(s), .best_kept = s->kept.best };
     snprintf(mine.version, sizeof mine.version, "%s", wf_version());
     handshake *all = ranks_gather(s, &mine, sizeof mine);
-    for (int r = 1; r < s->transport->size; r++) compare(r, &all[r], &all[0]);
+    for (int r = 1; r < s->transport->size; r++) {
+        if (strcmp(all[r].version, all[0].version) != 0)
+            fail(&train_program, "rank %d is version %s of weft, and rank 0 %s", r, all[r].version,
+                 all[0].version);
+        if (all[r].training != all[0].training)
+            fail(&train_program,
+                 "rank %d has other settings, another text (to learn or held out) or another "
+                 "checkpoint than rank 0",
+                 r);
+    }
     s->kept.best = all[0].best_kept; /* rank 0 writes the best weights */
     free(all);
 }

@@ -290,49 +290,38 @@ static const struct {
       "it reads text with a SentencePiece model, whose ids it has: --spm-src FILE" },
 };
 
-/* True if the settings of the model have the form that --like names. */
-static bool alike(const settings *set) {
-    const model_settings *m = &set->model;
-    return m->norm == (int)likes[m->like].norm && m->positions == (int)likes[m->like].positions &&
-           m->embedding_norm == likes[m->like].embedding_norm && likes[m->like].ties >> m->tie & 1;
-}
-
-/* Exits if two vocabularies are to share one table of embeddings. */
-static void refuse_two_vocabularies(const settings *set) {
-    const program *p = &train_program;
-    bool files = set->data.spm_src && strcmp(set->data.spm_src, set->data.spm_tgt) != 0;
-    bool kinds = set->data.tokenizer_tgt && set->data.tokenizer_tgt - 1 != set->data.tokenizer;
-    if (!settings_one_table(set) || set->run.resume || (!files && !kinds)) return;
-    usage_error(p,
-                "--tie %s: one table of embeddings for both sides needs one vocabulary: leave %s "
-                "out",
-                option_text(option_find(p, "tie"), (char[OPTION_TEXT_SIZE]){ 0 }),
-                files ? "--spm-tgt" : "--tokenizer-tgt");
-}
-
+/* Exits if settings contradict --like, or if two vocabularies are to share one table of
+ * embeddings. */
 static void refuse_unlike(const settings *set) {
     const program *p = &train_program;
-    const char *name = likes[set->model.like].name;
-    if (!set->model.like) {
-        refuse_two_vocabularies(set);
-        return;
-    }
-    if (set->model.in_one_row)
+    const model_settings *m = &set->model;
+    const data_settings *d = &set->data;
+    const char *name = likes[m->like].name;
+    int tokenizer = likes[m->like].tokenizer;
+    bool alike =
+        m->norm == (int)likes[m->like].norm && m->positions == (int)likes[m->like].positions &&
+        m->embedding_norm == likes[m->like].embedding_norm && likes[m->like].ties >> m->tie & 1;
+    bool files = d->spm_src && strcmp(d->spm_src, d->spm_tgt) != 0;
+    bool kinds = d->tokenizer_tgt && d->tokenizer_tgt - 1 != d->tokenizer;
+    if (m->like && m->in_one_row)
         usage_error(p, "--like %s: it has an encoder and a decoder: --arch transformer", name);
-    if (set->model.decoder != WF_DECODER_ATTENTION && set->model.like != LIKE_FIREFOX)
+    if (m->like && m->decoder != WF_DECODER_ATTENTION && m->like != LIKE_FIREFOX)
         usage_error(p, "--like %s: its decoder has self-attention: --decoder attention", name);
-    if (!alike(set)) usage_error(p, "--like %s: it has %s", name, likes[set->model.like].form);
-    if (likes[set->model.like].needs_text && !set->data.kind->text)
+    if (m->like && !alike) usage_error(p, "--like %s: it has %s", name, likes[m->like].form);
+    if (likes[m->like].needs_text && !d->kind->text)
         usage_error(p, "--like %s: it is for text, which has a padding id: leave --like out", name);
-    int tokenizer = likes[set->model.like].tokenizer;
-    if (set->data.kind->text &&
-        ((tokenizer >= 0 && set->data.tokenizer != tokenizer) ||
-         (likes[set->model.like].one_vocabulary && set->data.tokenizer_tgt)))
-        usage_error(p, "--like %s: %s", name, likes[set->model.like].text);
-    if (set->model.like == LIKE_T5 && set->data.spm_src &&
-        strcmp(set->data.spm_src, set->data.spm_tgt) != 0)
+    if (m->like && d->kind->text &&
+        ((tokenizer >= 0 && d->tokenizer != tokenizer) ||
+         (likes[m->like].one_vocabulary && d->tokenizer_tgt)))
+        usage_error(p, "--like %s: %s", name, likes[m->like].text);
+    if (m->like == LIKE_T5 && files)
         usage_error(p, "--like t5: both sides have one vocabulary: --spm-src alone");
-    refuse_two_vocabularies(set);
+    if (settings_one_table(set) && !set->run.resume && (files || kinds))
+        usage_error(p,
+                    "--tie %s: one table of embeddings for both sides needs one vocabulary: leave "
+                    "%s out",
+                    option_text(option_find(p, "tie"), (char[OPTION_TEXT_SIZE]){ 0 }),
+                    files ? "--spm-tgt" : "--tokenizer-tgt");
 }
 
 static void refuse_masks(const settings *set) {
