@@ -119,6 +119,14 @@ TEST_ROWS(a_resume_may_repeat_what_the_file_has, COUNT_OF(repeated)) {
     assert_contains(result.err, "would have no effect: a resume takes it from the file");
 }
 
+/* A task on numbers has no vocabulary that sides could share. */
+TEST(a_resume_of_numbers_shares_no_vocabulary) {
+    ok("train --task copy --preset tiny --max-steps 1 --valid-size 0 --quiet -o m");
+    run("train --resume --max-steps 2 --quiet -o m --share-vocab");
+    expect(2);
+    assert_contains(result.err, "--share-vocab would have no effect: a resume takes it from");
+}
+
 /* ---- training longer ------------------------------------------------------------------------- */
 
 static const char *const schedules[] = { "linear", "cosine" };

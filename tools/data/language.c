@@ -16,6 +16,7 @@ static const char *const side_names[] = { "source", "target" };
 bool tokenizers_open(wf_tokenizer *t[2], const wf_file *f, char *message) {
     if (wf_tokenizer_in_file(f, "tokenizer"))
         return (t[SIDE_TGT] = t[SIDE_SRC] = wf_tokenizer_from_meta(f, "tokenizer", message));
+    t[SIDE_TGT] = NULL;
     t[SIDE_SRC] = wf_tokenizer_from_meta(f, "src_tokenizer", message);
     if (t[SIDE_SRC])
         t[SIDE_TGT] = wf_tokenizer_from_meta_beside(f, "tgt_tokenizer", t[SIDE_SRC], message);
