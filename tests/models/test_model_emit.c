@@ -186,11 +186,11 @@ static void write_sources(void) {
     ck_assert_int_eq(fclose(file), 0);
 }
 
-/* Compiles the program with the strict flags and -O1, or, if `fast`, with -O3 for this processor,
+/* Compiles the program with the strict flags and -O0, or, if `fast`, with -O3 for this processor,
  * and compares its output with the expected one. Without -std=c11 gcc contracts products and sums,
  * unless the file's pragma forbids it. */
 static void compare(bool fast) {
-    const char *level = fast ? "-std=gnu11 -O3 -march=native" : "-O1";
+    const char *level = fast ? "-std=gnu11 -O3 -march=native" : "-O0";
     run("%s " STRICT_FLAGS " %s program.c -o program && ./program < sources > got && "
         "cmp got expected",
         emitted_compiler(), level);

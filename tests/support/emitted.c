@@ -38,6 +38,18 @@ void compile_alone(const char *compiler) {
                   compiler, result.out, result.err);
 }
 
+void compile_main(const char *compiler, const char *flags) {
+    run("%s " STRICT_FLAGS " %s -DMODEL_MAIN -c model.c && nm -u model.o | "
+        "grep -vwE "
+        "'ferror|fflush|f?printf|f?puts|f?putc|putchar|getc|fwrite|(__isoc[0-9]+_)?(scanf|strtoll)|"
+        "std[a-z]+'",
+        compiler, flags);
+    ck_assert_msg(result.status == 1 && !result.err[0], "%s %s needs: %s%s", compiler, flags,
+                  result.out, result.err);
+    run("%s model.o -o program", compiler);
+    ck_assert_msg(result.status == 0, "%s", result.err);
+}
+
 static void compare(const char *compiler, const char *flags) {
     run("%s %s main.c -o main && ./main > got && cmp got expected", compiler, flags);
     ck_assert_msg(result.status == 0, "%s %s: %s%s", compiler, flags, result.out, result.err);

@@ -25,6 +25,9 @@ bool compiles(const char *compiler);
 /* Compile the file `model.c` of the test's folder strictly and alone: it may need no symbol of any
  * library. */
 void compile_alone(const char *compiler);
+/* Compile model.c with its main (MODEL_MAIN) strictly, with more flags, into the program `program`:
+ * it may need nothing of libc but what its main prints and reads with. */
+void compile_main(const char *compiler, const char *flags);
 
 /* Writes `text` to the file `model.c` of the test's folder, and compiles it with the program
  * `main`, which must print the contents of the file `expected`: by emitted_compiler(), and in
