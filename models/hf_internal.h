@@ -12,6 +12,7 @@
 typedef struct wf_hf_files {
     char **names; /* [n] */
     int n;
+    size_t room; /* elements that names has memory for */
 } wf_hf_files;
 
 bool wf_hf_list_files(const char *folder, wf_hf_files *list, char *message);

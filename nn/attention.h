@@ -29,9 +29,11 @@ typedef struct wf_mha_options {
     /* the mask holds numbers that are added to the scores, as position biases are; -inf excludes a
      * key */
     bool additive;
-    bool causal;    /* query i of T sees keys j <= i + S - T */
-    int64_t window; /* query i sees only keys j > i + S - T - window; 0: no such limit */
-    bool cache;     /* self-attention: keys and values pass through wf_cache */
+    bool causal; /* query i of T sees keys j <= i + S - T */
+    /* query i sees no key j <= i + S - T - window; only `causal` excludes later keys. 0: no such
+     * limit */
+    int64_t window;
+    bool cache; /* self-attention: keys and values pass through wf_cache */
     /* the table of rotary positions (wf_rotary_positions) that rotates queries, and in
      * self-attention keys; NULL: no rotation. `interleaved` is that of the position layer. Keys are
      * cached after the rotation. Before wf_mha_attend, the caller rotates the keys by wf_rotate */

@@ -87,8 +87,8 @@ WF_API wf_trainer *wf_trainer_new(wf_graph *g, wf_tensor *loss_sum, wf_tensor *c
 WF_API void wf_trainer_free(wf_trainer *t); /* before the graph */
 /* False if the trainer could not be made. */
 WF_API bool wf_trainer_ok(const wf_trainer *t);
-/* The reason of the trainer's last failure since wf_trainer_begin or wf_trainer_update was called;
- * if there is none, the error of its plan, or "". */
+/* The reason of the trainer's last failure since it was made, or since the last wf_trainer_begin,
+ * wf_trainer_update or resume; if there is none, the error of its plan, or "". */
 WF_API const char *wf_trainer_error(const wf_trainer *t);
 /* The plan of a micro-batch. Bind it, feed it, fetch from it and profile it, but do not run it:
  * wf_trainer_add does. */

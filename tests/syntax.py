@@ -33,7 +33,7 @@ def arguments(entry):
 def front_end(clang, group, file):
     """The command by which clang parses files that have these arguments, without the files. Starting clang takes
     longer than parsing most of them, and its front end, unlike the driver, reads many in one process."""
-    directory, words = group
+    directory, words, _ = group
     shown = subprocess.run([clang, "-###", *words, "-fsyntax-only", *WARNINGS, file], cwd=directory, capture_output=True, text=True)
     command = shlex.split(shown.stderr.strip().split("\n")[-1])
     name = command.index("-main-file-name")
@@ -57,7 +57,10 @@ def main():
                    if entry["file"].endswith(".c") and "/kernels/" not in entry["file"]}
     groups = {}
     for file, entry in entries.items():
-        groups.setdefault((entry["directory"], tuple(arguments(entry))), []).append(file)
+        with open(os.path.join(entry["directory"], file)) as text:
+            # in a process of its own: its pragmas could change what the next files are told
+            alone = file if "#pragma GCC diagnostic" in text.read() else None
+        groups.setdefault((entry["directory"], tuple(arguments(entry)), alone), []).append(file)
     parts = [(group, files[at:at + AT_ONCE]) for group, files in groups.items() for at in range(0, len(files), AT_ONCE)]
     with concurrent.futures.ThreadPoolExecutor(2) as two:
         failed = [text for text in two.map(lambda part: check(clang, *part), parts) if text]

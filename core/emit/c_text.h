@@ -1,4 +1,5 @@
-/* core/emit/c_text.h - text that grows, and names in C. Not installed. */
+/* core/emit/c_text.h - text that grows, also for files and pictures, and names in C. Not
+ * installed. */
 #ifndef WEFT_CORE_EMIT_C_TEXT_H
 #define WEFT_CORE_EMIT_C_TEXT_H
 

@@ -19,13 +19,12 @@ static bool operand_varies(const wf_tensor *t, int i, const unsigned char *marks
            (marks[t->in[i]->id] & VARIES);
 }
 
-/* Mark the nodes that depend on one of x on a path without ops that detach. through: the path may
- * lead through another x. */
-static void mark_varying(const wf_graph *g, unsigned char *marks, bool through) {
+/* Mark x, and the nodes that depend on one of x on a path without ops that detach. */
+static void mark_varying(const wf_graph *g, unsigned char *marks) {
     for (int id = 0; id < g->n_nodes; id++) {
         const wf_tensor *t = g->nodes[id];
         if (marks[id] & WRT) marks[id] |= VARIES;
-        if ((marks[id] & WRT && !through) || t->kind != WF_COMPUTED || t->op->detaches) continue;
+        if (t->kind != WF_COMPUTED || t->op->detaches) continue;
         for (int i = 0; i < t->n_in; i++)
             if (operand_varies(t, i, marks)) marks[id] |= VARIES;
     }
@@ -90,7 +89,7 @@ static bool check(wf_graph *g, wf_tensor *const *y, wf_tensor *const *dy, int n_
         if (!grads || !grads[i]) marks[x[i]->id] |= WRT;
     for (int i = 0; i < n_y; i++)
         if (y[i] && dy[i]) marks[y[i]->id] |= FLOWS;
-    mark_varying(g, marks, through);
+    mark_varying(g, marks);
     bool ok = follow(g, marks, through, all);
     free(marks);
     return ok;

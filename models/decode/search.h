@@ -1,6 +1,6 @@
 /* models/decode/search.h - inside models: a search among hypotheses, shared by the files that
- * choose tokens (beam.c, sample.c), change logits (rules.c), keep what attention looked at for those
- * who watch a search (watch.c), and write results. */
+ * choose tokens (beam.c, sample.c), change logits (rules.c), tell a listener what each step ranks
+ * and decides (watch.c), and write results. */
 #ifndef WEFT_MODELS_DECODE_SEARCH_H
 #define WEFT_MODELS_DECODE_SEARCH_H
 

@@ -212,7 +212,7 @@ static void write_head(model_emitter *e) {
         " * %s_translate reads a line of at most %s_LINE bytes, and writes %s that\n"
         " * `generate` gives for it, with a zero at its end, into at most %s_TEXT bytes. "
         "It returns\n"
-        " * their number, or one of the errors below 0.\n"
+        " * the number of bytes before the zero, or one of the errors below 0.\n"
         " * With -DMODEL_MAIN this file is a program: lines in, lines out. It needs no libm:\n"
         " *     cc -O2 -DMODEL_MAIN %s.c -o %s && ./%s%s < LINES\n *\n",
         of, of, e->tokenizers[0] ? "the text" : "the ids", of, of, of, of,
@@ -229,8 +229,8 @@ static void write_head(model_emitter *e) {
         " * (%s_translate), and at the end the weights, unless they are a file of their own.\n *\n"
         " * Attention is in the modules with attn in their names, which count layers from 0:\n"
         " * self_attn is self-attention%s\n"
-        " * attention_head computes one head, which the step that calls it chooses, and says\n"
-        " * where the weights of a query are. */\n",
+        " * attention_head computes one head, which its caller chooses. A comment in it says\n"
+        " * where the attention weights of a query are. */\n",
         of, of,
         e->model->src ? ", and multihead_attn is cross-attention, whose keys and\n"
                         " * values are computed once for a source, by the functions of the encoder."

@@ -309,6 +309,8 @@ bool wf_hf_export(wf_hf *hf, const char *folder, const wf_hf_writer *to, char *m
     if (!message) message = nobody;
     if (!hf || !hf->model || !folder || !to || !to->put)
         return fail(message, "there is no model, no folder, or no way to write");
+    if (wf_ok(hf->model->graph) && wf_real(hf->model->graph) != WF_F32)
+        return fail(message, "only a model in f32 can be written so");
     const wf_transformer *t = wf_transformer_of(hf->model);
     hf->notes[0] = '\0';
     bool whole = wf_language_model_of(hf->model) || wf_encoder_of(hf->model);

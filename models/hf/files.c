@@ -14,7 +14,7 @@
 #include "models/message.h"
 #include "object.h"
 
-/* The most bytes of a file, and the least that are asked for at once. */
+/* The most bytes of a file, and the least memory that is allocated to read one. */
 enum { MOST_BYTES = 1 << 28, LEAST_BYTES = 1 << 16 };
 
 /* The names. Of the four files of weights, the first that exists is read. */

@@ -197,8 +197,9 @@ static bool agreed_id(const hf_object *o, const char *key, int64_t *of_config, c
     return true;
 }
 
-/* Reads the end token. A language model may have a list of them. Then the end token of config.json
- * is used if it has one, or else the first of the list, and the list is reported as unsupported. */
+/* Reads the end token. For a language model generation_config.json may have a list of them. Then the
+ * end token of config.json is used, which must be in the list, or if config.json has none, the first
+ * of the list; and the list is reported as unsupported. */
 static bool read_end(const hf_object *o, hf_config *c, wf_generation *g, char *notes,
                      char *message) {
     int32_t ids[HF_MOST_ENDS];
@@ -425,8 +426,9 @@ bool wf_hf_read_search(const hf_object *o, hf_config *c, hf_search *s, char *not
  * prompt. */
 static const char *const of_prompts[] = { "eos_token_id", "max_length", "min_length" };
 
-/* True if a setting may be in wf_generation.not_done: weft lacks it, or lacks it for language
- * models, or it is a setting of sampling and this search does not sample (sample false). */
+/* True if a setting of a folder may be in wf_generation.not_done: weft lacks it, or lacks it for
+ * language models, or it is a setting of sampling and this search does not sample (sample false).
+ * Marian's word-penalty may be there, too, but no model of Marian is written as a folder. */
 bool wf_hf_may_be_not_done(const char *name, bool sample) {
     bool drawn = strcmp(name, "do_sample") == 0 || HF_LISTED(of_samples, name);
     return neutral_row(name) >= 0 || (drawn && !sample) || HF_LISTED(of_prompts, name);

@@ -1,5 +1,6 @@
 /* models/hf/hf_text.c - texts of JSON, which become files of a folder, and the notes of an import or
  * export. */
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,6 +25,7 @@ void wf_hf_put_as(wf_text *t, const char *format, ...) {
     va_start(args, format);
     int n = vsnprintf(part, sizeof part, format, args);
     va_end(args);
+    assert(n >= 0 && (size_t)n < sizeof part);
     wf_text_add(t, part, (size_t)n);
 }
 

@@ -12,7 +12,7 @@ bool wf_hf_of_file(const char *name, bool ok, char *message) {
     char sentence[WF_MESSAGE];
     if (ok || !message) return ok;
     memcpy(sentence, message, sizeof sentence);
-    return fail(message, "%s: %.220s", name, sentence);
+    return fail(message, "%s: %.240s", name, sentence);
 }
 
 static bool read_weights(const char *folder, const hf_family *family, hf_config *c, wf_hf *out,

@@ -41,7 +41,7 @@ bool wf_hf_exists(const char *folder, const char *name);
 /* Read an object. False with message: the file cannot be read, is no object, or has a key twice.
  * Free o in either case. */
 bool wf_hf_object_read(hf_object *o, const char *folder, const char *name, char *message);
-/* Like wf_hf_object_read, but a file that does not exist has no pairs. */
+/* Like wf_hf_object_read, but if the file does not exist, o is empty and the result is true. */
 bool wf_hf_object_read_if(hf_object *o, const char *folder, const char *name, char *message);
 /* wf_hf_object_parse parses a text, which then belongs to o. wf_hf_object_in parses the object that
  * is the value of a key in `outer`. False with message; free o in either case. */

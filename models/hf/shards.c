@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/memory.h"
 #include "core/file_internal.h"
 #include "folder.h"
 #include "models/hf_internal.h"
@@ -208,9 +209,7 @@ void wf_hf_tensors_free(hf_tensors *t) {
 /* ---- the names of a folder's files: those of files.c, and the weight files of an index ------- */
 
 static bool add(wf_hf_files *list, const char *name, size_t bytes) {
-    char **more = realloc(list->names, ((size_t)list->n + 1) * sizeof *more);
-    if (!more) return false;
-    list->names = more;
+    if (!wf_grow(&list->names, &list->room, (size_t)list->n + 1, sizeof *list->names)) return false;
     char *copy = wf_copy(name, bytes);
     if (copy) list->names[list->n++] = copy;
     return copy;

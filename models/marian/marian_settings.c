@@ -327,9 +327,12 @@ static bool read_number(const char *text, size_t bytes, const char *key, double 
         if ((size_t)(next - text) <= n || memcmp(text, key, n) != 0 || text[n] != ':') continue;
         size_t left = (size_t)(next - text) - n - 1;
         memcpy(value, text + n + 1, left < sizeof value ? left : sizeof value - 1);
-        char *begin = value + strspn(value, " '\"");
-        begin[strcspn(begin, " '\"#\r\n")] = '\0';
-        return (wf_parse_real(begin, to) && *to >= least && *to <= most) ||
+        char *begin = value + strspn(value, " \t'\"");
+        begin[strcspn(begin, " \t'\"#\r\n")] = '\0';
+        /* older versions of Marian had a switch in place of the number */
+        const bool yes = strcmp(begin, "true") == 0, no = strcmp(begin, "false") == 0;
+        if (yes || no) *to = yes;
+        return yes || no || (wf_parse_real(begin, to) && *to >= least && *to <= most) ||
                fail(message, "the decoder's '%s' is '%s', not between %g and %g", key, begin, least,
                     most);
     }

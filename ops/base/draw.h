@@ -5,8 +5,9 @@
 #include "core/graph.h"
 #include "ops/kernels/kernels.h"
 
-/* Element i of `value` is number first + i of this key and stream. For stream 0 the numbers are
- * those of wf_random_uniform, and std times those of wf_random_normal. */
+/* Element i of `value` is random number first + i of this key and stream. For stream 0
+ * wf_draw_uniform gives the numbers of wf_random_uniform, and wf_draw_normal gives those of
+ * wf_random_normal, times std. */
 void wf_draw_uniform(uint64_t key, uint64_t stream, uint64_t first, double value[WF_DRAWN]);
 /* uniform, rounded down to a multiple of 2^-24, which f32 holds exactly and which is never 1 */
 void wf_draw_single(uint64_t key, uint64_t stream, uint64_t first, float value[WF_DRAWN]);

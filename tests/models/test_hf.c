@@ -171,7 +171,11 @@ TEST(only_what_a_family_can_say_is_written) {
     c.tie = WF_TIE_NONE;
     assert_not_written(c, "the padding id is -1: a bart model needs one");
     ck_assert(!wf_hf_export(NULL, folder, &whole_files, message));
-    wf_hf hf;
+    wf_hf hf = { .model = open_model(&c, NULL, WF_F64, 1),
+                 .generation.options = wf_decode_defaults() };
+    ck_assert(!wf_hf_export(&hf, folder, &whole_files, message));
+    assert_contains(message, "only a model in f32");
+    wf_hf_free(&hf);
     ck_assert(!wf_hf_import(NULL, &hf, message) && !wf_hf_import(folder, NULL, message));
     wf_hf_free(&hf);
 }

@@ -151,9 +151,15 @@ TEST_ROWS(a_decoder_s_length_penalty_is_kept, COUNT_OF(decoders)) {
     with("echo 'word-penalty: 0.5' > %s", decoders[_i]);
     ok("convert --from marian model.npz -o m && generate m sources");
     assert_contains(result.err, "settings that are not done here: word-penalty=0.5");
+    with("printf 'normalize:\ttrue' > %s", decoders[_i]);
+    ok("convert --from marian model.npz -o m");
+    assert_contains(result.err, "length penalty 1, as ");
+    with("echo 'normalize: false' > %s && convert --from marian model.npz -o m && cmp m none",
+         decoders[_i]);
     with("echo 'normalize: much # of it' > %s", decoders[_i]);
     run("convert --from marian model.npz -o m");
     expect(1);
+    assert_contains(result.err, decoders[_i]);
     assert_contains(result.err, "the decoder's 'normalize' is 'much', not between 0 and 10");
 }
 

@@ -50,8 +50,8 @@ static option rows[] = {
            "model of weft. hf: a folder of Hugging Face's transformers, which needs no further "
            "options, or of adapters of PEFT, with --base. marian: a model.npz of Marian, or a "
            "translator of Firefox (.intgemm.alphas.bin), with the vocabularies in --spm-src and "
-           "--spm-tgt, and with the length penalty of a MODEL.decoder.yml or decoder.yml beside "
-           "it. hf and marian are written only --to weft"),
+           "--spm-tgt, and with the length penalty of a MODEL.decoder.yml, decoder.yml or "
+           "config.intgemm8bitalpha.yml beside it. hf and marian are written only --to weft"),
     CHOICE("to", told.to, "weft|torch|hf|marian",
            "kind of the output. weft: a model file for the programs of weft. torch: a state_dict "
            "for load_state_dict of torch.nn.Transformer. hf: a folder for from_pretrained. marian: "

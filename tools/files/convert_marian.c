@@ -47,7 +47,10 @@ void import_marian(const program *p, const char *path, const char *src, const ch
     files.src = source;
     files.tgt = target;
     files.search = search;
-    if (!wf_marian_import(&files, out, message)) fail(p, "%s: %s", path, message);
+    if (!wf_marian_import(&files, out, message)) {
+        bool of_search = search && strncmp(message, "the decoder's", 13) == 0;
+        fail(p, "%s: %s", of_search ? decoder : path, message);
+    }
     free(model), free(source), free(target), free(search);
 }
 

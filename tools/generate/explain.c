@@ -148,7 +148,7 @@ typedef struct part {
 } part;
 
 /* Chooses a part with at most `most` weights: the last heads are left out first, then the first
- * layers, then the first rows. */
+ * layers, then the first rows. One row of one layer and head always stays. */
 static bool choose_part(attention *a, const wf_attention_map *map, int64_t most, part *p) {
     *p = (part){ 0 };
     if (wf_bound_shape(a->plan, map->weights[0], p->shape) != 4) return false;

@@ -104,8 +104,8 @@ typedef struct layer_part {
     const struct attention_weights *attention; /* NULL: the part is `ff` */
     const struct ff_weights *ff;
     const struct norm_weights *norm; /* NULL: there is none */
-    /* Queries of an attention, and its keys and values [keys, D]. NULL: what the part reads, again
-     * from its first row on if there are more keys than rows. */
+    /* Queries of an attention, and its keys and values [keys, D]. NULL: the input of the part,
+     * whose rows are repeated if there are more keys than rows. */
     const double *queries, *from;
     int keys;
     const float *mask; /* [rows, keys] */

@@ -65,7 +65,8 @@ static bool is_dash(int32_t c) {
     return c == '-';
 }
 
-/* [\{-\~\[-\` -\&\(-\+\:-\@\/]: everything in ASCII except letters, digits, and ' , - . */
+/* [\{-\~\[-\` -\&\(-\+\:-\@\/]: the space, and all printable ASCII except letters, digits,
+ * and ' , - . */
 static bool is_symbol(int32_t c) {
     return (c >= '{' && c <= '~') || (c >= '[' && c <= '`') || (c >= ' ' && c <= '&') ||
            (c >= '(' && c <= '+') || (c >= ':' && c <= '@') || c == '/';

@@ -41,7 +41,8 @@ static void hide(const dataset *m, wf_philox words, int32_t *id, int32_t *label)
         *id = (int32_t)(share(words.v[2]) * (double)m->vocab[0]);
 }
 
-/* Hides some of a row's n tokens, but never the tokens that begin and end a window. */
+/* Hides some of a row's n tokens, at least one if possible; but never start and end tokens, which
+ * stand around a window and between documents. */
 static void hide_some(const dataset *m, const draws *d, int64_t n, int32_t *ids, int32_t *labels) {
     int64_t nearest = -1;
     uint32_t least = 0;

@@ -103,6 +103,9 @@ bool diagnose(session *s, int64_t step, char name[256], char why[256]) {
                          s->work.last.batches ? &s->batch : NULL, (uint64_t)step, mine.name))
         mine.name[0] = '\0';
     if (!strstr(error, "another rank")) snprintf(mine.why, sizeof mine.why, "%.255s", error);
+    strcpy(name, mine.name);
+    strcpy(why, mine.why);
+    if (!s->transport) return *name;
     diagnosis *all = ranks_gather(s, &mine, sizeof mine);
     name[0] = why[0] = '\0';
     for (int r = 0; r < wf_transport_size(s->transport); r++) {

@@ -1,4 +1,5 @@
-/* tools/train/saving.h - writes the files of a training: its checkpoint, and the best weights.
+/* tools/train/saving.h - the files of a training: its checkpoint, and the best weights. Checks at
+ * the start whether they may be written, takes over what a resumed training had, and writes them.
  * Their metadata are the settings, the vocabulary, the training's identity, and metadata about the
  * model's use that came from elsewhere.
  *
@@ -30,7 +31,7 @@ typedef struct kept {
     bool best_lost;       /* the last weights that should have been kept could not be written */
 } kept;
 
-/* Finds which files the training will write. Exits if one of them cannot or must not be. This is
+/* Finds which files the training will write. Exits if one of them cannot or must not be written. This is
  * checked at the start, because a training may take hours. */
 void saving_check(struct session *s);
 /* Takes the progress and the identity of a resumed training from its files, and the metadata that

@@ -97,8 +97,8 @@ static void open_attention(session *s) {
 }
 
 /* Adds a frame to the album. It shows the outputs and, if an example was chosen, the model's
- * attention weights for this example. False: out of memory, or message says why the model could not
- * run. */
+ * attention weights for this example. False: see message, which the caller has set to "out of
+ * memory"; here it is changed only if the model could not run. */
 static bool look(session *s, const char *const output[ALBUM_SAMPLES], char *message) {
     telemetry *t = &s->telemetry;
     attention *a = &t->attention;

@@ -280,7 +280,7 @@ static const double TRY_SECONDS = 2;
 
 /* The number of steps that a dry run makes at most. Without ranks it ends when the measured steps
  * took TRY_SECONDS. Ranks have no common clock, so all of them measure one step alone: the third,
- * because the first two also make the plans. */
+ * because the first two also make the plans, or the last of an epoch that has fewer. */
 static int64_t most_tries(const session *s) {
     int64_t updates = dataset_updates(&s->dataset);
     int64_t all = updates ? updates : s->set->run.max_steps;

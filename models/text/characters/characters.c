@@ -1,4 +1,4 @@
-/* models/text/characters/characters.c - Unicode data for tokenizer.json; see characters.h. */
+/* models/text/characters/characters.c - Unicode data; see characters.h. */
 #include "characters.h"
 
 #include "core/base/utf8.h"

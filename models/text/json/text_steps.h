@@ -27,8 +27,8 @@ typedef struct wf_step_kind {
     const char *mark; /* an object without a type is of this kind if it has this field; or NULL */
     bool (*read)(wf_text_step *s, const wf_step_source *from);
     bool (*normalize)(wf_text_step *s, wf_aligned *a, wf_piece *p);
-    /* cut: keeps the parts of a piece of text. cut_parts: then does so with each of them; or
-     * NULL */
+    /* cut: cuts a piece of text, and keeps its parts (wf_piece_keep). cut_parts: cuts each of these
+     * parts once more; NULL: no second cut */
     bool (*cut)(wf_text_step *s, wf_aligned *a, wf_piece p);
     bool (*cut_parts)(wf_text_step *s, wf_aligned *a, wf_piece p);
     /* A decoder has one of two functions. put: appends what token i becomes. decode: makes the next
@@ -80,8 +80,8 @@ struct wf_parts {
     char *message;
 };
 
-/* Goes through the objects of a Sequence in order, and of Sequences in it. Begin with zeros and the
- * tree. */
+/* Goes through the objects of a Sequence in order, and of Sequences in it. Initialise it with
+ * { .tree = tree }; call wf_steps_into for the Sequence, and wf_steps_next for each object. */
 enum { WF_MOST_OPEN = 64 }; /* the most Sequences inside each other: the depth of the JSON tree */
 typedef struct wf_steps_walk {
     const json_tree *tree;

@@ -9,8 +9,8 @@
  * that the user defined, which is never merged. */
 enum { UNMERGED = -1, FROZEN = -2 };
 
-/* A key that sorts by descending score. The bits of a float, without its sign, ascend with its
- * magnitude, so those of negative scores are inverted. -0 comes after +0. */
+/* A key that is smaller for a higher score. The bits of a float ascend with its magnitude, so those
+ * of negative scores are inverted; then all keys are negated. -0 comes after +0. */
 static int64_t key_of(float score) {
     int32_t bits;
     memcpy(&bits, &score, sizeof bits);

@@ -16,7 +16,7 @@
 typedef struct used {
     used_file file;
     const char *dashes; /* "--" before an option's name, else "" */
-    bool standard;      /* stdin, stdout or stderr as such, or an output that is "-" */
+    bool standard;      /* the entry of stdin, stdout or stderr itself, or an output given as "-" */
     bool there, placed; /* there: the file exists; placed: only its folder exists */
     struct stat s;      /* status of the file, or of its folder */
     /* the file's name within its folder, if the file does not exist; must be freed */

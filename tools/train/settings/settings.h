@@ -65,8 +65,8 @@ typedef struct recipe_settings {
 /* The data: where they come from, and how they are tokenized, held out and cut into batches. */
 typedef struct data_settings {
     int task;
-    /* no options, but what follows from --task: its row, whose flags are all false before it is
-     * known; whether pairs are read from files */
+    /* no options, but what settings_complete finds from --task: its row, whose flags are all false
+     * before; whether pairs are read from files */
     const source_kind *kind;
     bool from_files;
     int64_t min_len, max_len;
@@ -142,7 +142,7 @@ wf_training_config settings_training(const settings *set);
  * is that of `init` with adapters. Exits if it cannot be made, or does not suit the data, whose
  * start and end ids it determines. */
 wf_model *settings_open_model(const settings *set, dataset *d, const wf_file *f, wf_file *init);
-int64_t settings_frozen(const settings *set, const wf_model *m); /* number of frozen values */
+int64_t settings_frozen(const settings *set, const wf_model *m); /* values of frozen parameters */
 enum { FREEZE_SIZE = 4096 }; /* bytes of all prefixes of --freeze, with a '\0' */
 /* The trainer of a model; NULL: out of memory, otherwise see wf_trainer_error. pool and transport
  * are those of wf_trainer_options. */

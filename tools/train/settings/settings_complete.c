@@ -199,7 +199,9 @@ static void refuse_idle(const settings *set) {
     option_no_effect(p, "network", !run->simulated_ranks, "it is for a --dry-run of --ranks");
     option_no_effect(p, "alignments", set->model.in_one_row,
                      "a language model has no cross-attention to guide");
-    option_no_effect(p, "tie", set->model.in_one_row && set->model.tie == WF_TIE_INPUTS,
+    /* a resume may repeat what an older version accepted */
+    option_no_effect(p, "tie",
+                     !run->resume && set->model.in_one_row && set->model.tie == WF_TIE_INPUTS,
                      "a language model has one embedding: --tie none or decoder");
     option_no_effect(p, "alignment-weight", !d->alignments, "it is for --alignments");
     option_no_effect(p, "epochs", option_seen(p, "max-steps"), "--max-steps says when to stop");

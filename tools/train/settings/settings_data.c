@@ -1,5 +1,5 @@
-/* tools/train/settings/settings_data.c - turns settings into options of the data, which a new
- * training follows with defaults for its size. See settings.h. */
+/* tools/train/settings/settings_data.c - turns settings into options of the data, and fills in a
+ * new training's defaults, which depend on the size of its data. See settings.h. */
 #include <assert.h>
 #include <math.h>
 #include <stdarg.h>

@@ -280,8 +280,8 @@ static wf_model *new_model(const settings *set, const dataset *d, char *message)
 /* Checks a model that was read from the file `path`: its kind must be that of the training, its
  * vocabularies and labels must have as many entries as those of the data. The start and end ids of
  * text come from the model; for running text, only if the model puts a start token before an empty
- * prompt alone. Other data, such as a task on numbers, have ids of their own, which must be the
- * model's. */
+ * prompt alone. A model for running text must begin it with a start token. Other data, such as a
+ * task on numbers, have ids of their own, which must be the model's. */
 static void check_model(const wf_model_kind *kind, const wf_model *m, dataset *d,
                         const char *path) {
     const int64_t of_model[] = { m->src_vocab, m->tgt_vocab };

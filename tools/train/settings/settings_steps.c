@@ -50,8 +50,8 @@ static void stretch(settings *set) {
     if (set->recipe.planned_steps == set->recipe.lr_steps) set->recipe.planned_steps = 0;
 }
 
-/* True if --max-steps is given without --lr-steps, and ends a new training before the schedule of
- * the learning rate does. */
+/* True if --max-steps is given without --lr-steps, and ends a new training before the steps of its
+ * schedule, or of its recipe if the schedule has no end. */
 static bool makes_fewer(const settings *set) {
     return !set->run.resume && option_seen(&train_program, "max-steps") &&
            !option_seen(&train_program, "lr-steps") && set->run.max_steps < set->recipe.lr_steps;
