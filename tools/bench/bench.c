@@ -19,36 +19,37 @@ static const char *subject;
 static option rows[] = {
     GROUP("For step: time of a model's steps"),
     CHOICE("preset", told.preset, PRESET_WORDS,
-           "for step: model and batch that are timed. copy: those of train --task copy. base: the "
-           "base model of \"Attention Is All You Need\", 2 sentences"),
+           "for \"step\": model and batch that are timed. copy: those of train --task copy. base: "
+           "the base model of \"Attention Is All You Need\", 2 sentences"),
     CHOICE("mode", told.mode, "train|forward|decode",
-           "for step: work that is timed. train: a training step. forward: the logits of a batch. "
-           "decode: the search for outputs"),
+           "for \"step\": work that is timed. train: a training step. forward: the logits of a "
+           "batch. decode: the search for outputs"),
     CHOICE("weights", told.weights, WF_NAMES(WF_WEIGHT_FORMAT_NAMES),
-           "for step with --mode decode: number format of the weight matrices. With bf16 and int8 "
-           "it is also printed how much they change log-probabilities"),
-    COUNT(
-        "beam", told.beam, 1, 64,
-        "for step with --mode decode: number of hypotheses of the beam search. 1 is greedy search"),
-    COUNT("batch", told.batch, 1, 65536, "for step: number of sentences in a batch",
+           "for \"step\" with --mode decode: number format of the weight matrices. With bf16 and "
+           "int8 it is also printed how much they change log-probabilities"),
+    COUNT("beam", told.beam, 1, 64,
+          "for \"step\" with --mode decode: number of hypotheses of the beam search. 1 is greedy "
+          "search"),
+    COUNT("batch", told.batch, 1, 65536, "for \"step\": number of sentences in a batch",
           .fallback = "32 with --preset copy; 2 with base"),
     FLAG("unguarded", told.unguarded,
-         "for step with --mode train: leave out gradient clipping and the check of gradients for "
-         "NaN"),
+         "for \"step\" with --mode train: leave out gradient clipping and the check of gradients "
+         "for NaN"),
     FLAG("profile", told.profile,
-         "for step with --mode train or forward: also print the time of each kind of op"),
+         "for \"step\" with --mode train or forward: also print the time of each kind of op"),
 
     GROUP("For gemm: time of matrix products"),
     COUNT("size", told.size, 1, 16384,
-          "for gemm: measure only products of two N x N matrices. Refused with --shape",
+          "for \"gemm\": measure only products of two N x N matrices. Refused with --shape",
           .fallback = "15 products with the shapes of models"),
     STRING("shape", told.name_prefix, "NAME",
-           "for gemm: measure only those of the 15 products whose names begin with this: square, "
-           "base, copy or decode. Each line of the output has its name",
+           "for \"gemm\": measure only those of the 15 products whose names begin with this: "
+           "square, base, copy or decode. Each line of the output has its name",
            .fallback = "all of them"),
-    CHOICE("operands", told.operands, "both|hot|cold",
-           "for gemm: place of the operands. hot: in the cache, because one product is repeated. "
-           "cold: in memory, because each product has other operands"),
+    CHOICE(
+        "operands", told.operands, "both|hot|cold",
+        "for \"gemm\": place of the operands. hot: in the cache, because one product is repeated. "
+        "cold: in memory, because each product has other operands. both: hot, then cold"),
 
     GROUP("For all"),
     COUNT("threads", told.threads, 1, 256, "number of threads that compute",

@@ -49,17 +49,17 @@ static settings told = { .of = SUBJECT_TRANSFORMER,
 static option rows[] = {
     GROUP("What is drawn"),
     CHOICE("of", told.of, SUBJECT_WORDS,
-           "what to draw. transformer: the whole model, of any kind. The other words: this part of "
-           "it; a decoder-only model has no encoder-layer, and an encoder no decoder-layer. "
-           "Refused with --formula, --emit-c and --emit-html"),
+           "what to draw. transformer: the whole model, of any kind. attention, encoder-layer, "
+           "decoder-layer: this part of it. A decoder-only model has no encoder-layer, and an "
+           "encoder has no decoder-layer. Refused with --formula, --emit-c and --emit-html"),
     CHOICE("level", told.level, "module|op",
-           "what a box of the picture is: a module, such as a linear layer, or an operation. "
-           "Refused with --values, --step, --html, --emit-c and --emit-html, and with --formula "
-           "alone",
+           "what each box of the picture is. module: a module, such as a linear layer. op: an "
+           "operation. Refused with --values, --step, --html, --emit-c and --emit-html, and with "
+           "--formula unless --plan is given",
            .fallback = "op with --of attention; else module"),
     COUNT("depth", told.depth, 1, 32,
-          "with --level module: number of levels of modules within modules to draw. Refused where "
-          "--level is",
+          "with --level module: number of levels of modules within modules to draw. Refused "
+          "wherever --level is refused",
           .fallback = "down to attention and linear layers"),
     STRING(
         "formula", told.formula, "TEXT",
@@ -68,9 +68,9 @@ static option rows[] = {
         "others, or an op of the library. An option with the name of a variable sets its values: "
         "--x \"1 2 3; 4 5 6\" is a matrix of two rows. A --config file can't set variables"),
     FLAG("backward", told.backward,
-         "also draw the operations that compute the gradients of the loss with respect to all "
-         "parameters, with dashed lines, or show them with --step and --html. Refused with "
-         "--values, which always has the gradients"),
+         "also show the operations that compute the gradients of the loss with respect to all "
+         "parameters. In a picture their lines are dashed. Refused with --values, which always has "
+         "the gradients, and with --emit-c and --emit-html"),
     FLAG("force", told.force,
          "draw a graph as Graphviz text even if it has more than 5,000 nodes, which is refused "
          "otherwise"),
@@ -92,8 +92,8 @@ static option rows[] = {
     COUNT("d-ff", told.d_ff, 1, 65536,
           "without --model, --formula and --of attention: inner width of the feed-forward layers"),
     COUNT("layers", told.layers, 1, 256,
-          "with --of transformer, without --model and --formula: number of layers in the encoder, "
-          "and also in the decoder"),
+          "number of layers in the encoder, and also in the decoder. Refused with --model, with "
+          "--formula, and for a part (--of)"),
     CHOICE("norm", told.norm, WF_NAMES(WF_NORM_NAMES),
            "without --model, --formula and --of attention: place of the LayerNorm, before (pre) or "
            "after (post) each sublayer"),
@@ -103,12 +103,12 @@ static option rows[] = {
          "run the graph, and draw it with the time, number of parallel tasks and memory of each "
          "operation. Only one of --values, --step, --plan, --html and --emit-c is possible"),
     COUNT("batch-size", told.batch_size, 1, 4096,
-          "number of sequences in the batch of --plan and --html, or of --values and --step of a "
-          "layer; for --emit-c --train of text the maximum",
+          "number of sequences in the batch that --plan and --html run, or --values and --step for "
+          "a layer. With --emit-c --train of text it is the maximum",
           .fallback = "8; 1 with --values or --step; as train with --emit-c"),
     COUNT("length", told.length, 1, 4096,
-          "number of tokens in each sequence of the batch that --batch-size describes; for "
-          "--emit-c --train of text the maximum, of a source and of a target, or of a window",
+          "number of tokens in each sequence of the batch that --batch-size describes. With "
+          "--emit-c --train of text it is the maximum: of a source and of a target, or of a window",
           .fallback = "32; 4 with --values or --step; as train with --emit-c"),
     COUNT("runs", told.runs, 1, 1e6,
           "with --plan or --html: number of timed runs. The mean of their times is shown"),
@@ -117,11 +117,12 @@ static option rows[] = {
     EMIT_OPTIONS(told.c),
 
     GROUP("Output"),
-    DRAWN("output", told.output,
-          "file for the Graphviz text, the C or the page of --emit-html; - is stdout. An existing "
-          "file is replaced if weft wrote it. The program dot of the package graphviz draws the "
-          "text; --html needs no other program. Refused with --step, --html, --table and --dry-run",
-          .letter = 'o', .fallback = "stdout"),
+    DRAWN(
+        "output", told.output,
+        "file for the Graphviz text, the C or the page of --emit-html; - is stdout. An existing "
+        "file is replaced if weft wrote it. The program \"dot\" of the package graphviz draws the "
+        "text; --html needs no other program. Refused with --step, --html, --table and --dry-run",
+        .letter = 'o', .fallback = "stdout"),
     DRAWN("html", told.html,
           "file for an HTML page in place of Graphviz text. Its modules can be folded, and each "
           "node has its formula, shape, gradient, time and bytes. It shows the graph as recorded, "

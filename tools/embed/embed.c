@@ -27,16 +27,16 @@ static settings told = { .top = 5, .batch_size = 32, .weights = -1, .format = -1
 static option rows[] = {
     GROUP("Files"),
     MODEL("model", told.model,
-          "file of an encoder that train or convert wrote. It must be given, with this option or "
-          "as the first word without a dash",
+          "file of an encoder, written by the program train or convert. It must be given, with "
+          "this option or as the first word without a dash",
           .letter = 'm'),
     INPUT("input", told.input,
           "file with a text on each line, or with token ids if the model has no vocabulary. It may "
           "also be the second word without a dash; - is stdin",
           .letter = 'i', .fallback = "stdin"),
     OUTPUT("output", told.output,
-           "file for the results. It is written when all lines are done, and replaces an existing "
-           "file, but no model and no picture or page of weft; - is stdout",
+           "file for the results. It is written when all lines are done. An existing file is "
+           "replaced, unless it is a model, or a picture or page of weft. - is stdout",
            .letter = 'o', .fallback = "stdout"),
     CHOICE("format", told.format, "text|npy|f32|label",
            "form of the vectors. text: a line of numbers for each line of input. npy: a matrix for "
@@ -46,24 +46,25 @@ static option rows[] = {
            .fallback = "label if the model has labels, as of train --task classify, else text"),
     GROUP("Search"),
     INPUT("search", told.search,
-          "file of lines that are compared with each line of the input. In place of vectors the "
-          "nearest are printed, best first, each on a line: the cosine of the two vectors, TAB, "
+          "file of lines to search: for each line of the input, print the nearest of these lines, "
+          "best first, in place of vectors. Each is printed as the cosine of the two vectors, TAB, "
           "the line's number in this file, from 1, TAB, the line"),
     COUNT("top", told.top, 1, 100000,
           "with --search: number of lines that are printed for each line of the input, or all if "
           "there are fewer"),
     GROUP("Text"),
     STRING("prompt", told.prompt, "TEXT",
-           "text that is put before each line of the input. Some models were trained so, as E5 "
-           "with \"query: \"",
+           "text to put before each line of the input. Some models were trained with one, such as "
+           "E5 with \"query: \"",
            .fallback = "none"),
     STRING("search-prompt", told.search_prompt, "TEXT",
-           "with --search: text that is put before each line of that file, as \"passage: \"",
+           "with --search: text to put before each line of the file of --search, such as "
+           "\"passage: \"",
            .fallback = "none"),
     GROUP("Work"),
     COUNT("batch-size", told.batch_size, 1, 4096,
-          "maximum number of lines that are computed together; of long lines there are fewer. The "
-          "vectors do not depend on it"),
+          "maximum number of lines that are computed together. Fewer are taken if they are long. "
+          "The vectors do not depend on it"),
     COUNT("threads", told.threads, 1, 256, "number of threads. The vectors do not depend on it",
           .fallback = DEFAULT_THREADS),
     CHOICE("weights", told.weights, WF_NAMES(WF_WEIGHT_FORMAT_NAMES),

@@ -9,17 +9,17 @@
     GROUP("C"),                                                                                    \
         FLAG("emit-c", c.asked,                                                                    \
              "write the model and its search as one C11 file that needs no library, instead of "   \
-             "Graphviz text. It reads and writes lines, or token ids, and its outputs are those "  \
-             "of generate. Compiled with -DMODEL_MAIN it is a program for lines. It needs "        \
-             "--model, and an encoder alone is refused"),                                          \
+             "Graphviz text. Its functions read and write lines, or token ids, and give the "      \
+             "outputs of the program generate. Compiled with -DMODEL_MAIN it is a program for "    \
+             "lines. --model is needed, and an encoder alone is refused"),                         \
         FLAG("emit-html", c.page,                                                                  \
              "write a page that runs the model of --model in a browser, as WebAssembly of the C "  \
              "that --emit-c writes. It has the options of --emit-c except --train, --batch, "      \
-             "--prefix and --weights-file. clang and lld compile it, so they must be installed"),  \
+             "--prefix and --weights-file. The programs clang and lld must be installed"),         \
         RAW_OUTPUT("weights-file", c.model.weights_file,                                           \
                    "with --emit-c: write the weights to this file instead of an array in the C "   \
-                   "file, which compiles faster then. Its functions take these bytes as an "       \
-                   "argument, and its program reads them from the folder that it is in",           \
+                   "file, which then compiles faster. The functions of the C file take these "     \
+                   "bytes as an argument. The compiled program reads them from its own folder",    \
                    .fallback = "an array"),                                                        \
         CHOICE("weights", c.model.weights, EMIT_WEIGHTS,                                           \
                "with --emit-c or --emit-html, but not --train: number format of the weight "       \
@@ -40,9 +40,9 @@
               .fallback = "as generate"),                                                          \
         COUNT("batch", c.model.batch, 1, 1024,                                                     \
               "with --emit-c, but not --train: maximum number of sources that "                    \
-              "model_generate_batch and model_translate_batch decode at once. Outputs are the "    \
-              "same; more memory is used, and with --beam 1 less time. The program reads so many " \
-              "lines before it answers",                                                           \
+              "model_generate_batch and model_translate_batch decode at once. It does not change " \
+              "outputs. A larger number takes more memory, and with --beam 1 less time. The "      \
+              "compiled program reads this many lines before it answers",                          \
               .fallback = "1"),                                                                    \
         STRING("ram", c.ram, "SIZE",                                                               \
                "with --emit-c or --emit-html, but not --train: maximum bytes of memory for a "     \
@@ -56,10 +56,11 @@
                .fallback = "model"),                                                               \
         FLAG("train", c.training,                                                                  \
              "with --emit-c: write the training of the model instead of its search, from a file "  \
-             "that train -o wrote (not .best): each update, with optimizer, schedule and random "  \
-             "numbers, is that of train, bit for bit. The program trains and writes the model's "  \
-             "file to stdout. It makes the sequences of copy, reverse and sort; for text it "      \
-             "reads batches of token ids, whose sizes --batch-size and --length limit"),           \
+             "that train -o wrote (not .best). Each update, with optimizer, schedule and random "  \
+             "numbers, is that of the program train, bit for bit. The compiled program trains, "   \
+             "and writes the model's file to stdout. It makes the sequences of copy, reverse and " \
+             "sort. For text it reads batches of token ids, whose sizes --batch-size and "         \
+             "--length limit"),                                                                    \
         FLAG("from-start", c.from_start,                                                           \
              "with --train: begin with the first update and the initial weights, instead of "      \
              "going on from the step of the file. Refused for a training that began with --init"), \

@@ -46,30 +46,30 @@ static settings told = {
 static option rows[] = {
     GROUP("Files"),
     CHOICE("from", told.from, "file|hf|marian",
-           "kind of FILE. file: a PyTorch state_dict, as safetensors or torch.save wrote it, or a "
-           "model of weft. hf: a folder of Hugging Face's transformers, which needs no further "
-           "options, or of adapters of PEFT, with --base. marian: a model.npz of Marian, or a "
-           "translator of Firefox (.intgemm.alphas.bin), with the vocabularies in --spm-src and "
-           "--spm-tgt, and with the length penalty of a MODEL.decoder.yml, decoder.yml or "
-           "config.intgemm8bitalpha.yml beside it. hf and marian are written only --to weft"),
+           "kind of FILE, which is converted. file: a model of weft, or a PyTorch state_dict as "
+           "safetensors or torch.save wrote it. hf: a folder of Hugging Face's transformers, which "
+           "needs no further options, or with --base one of adapters of PEFT. marian: a model.npz "
+           "of Marian, or a translator of Firefox (.intgemm.alphas.bin). --spm-src and --spm-tgt "
+           "give its vocabularies. The length penalty comes from MODEL.decoder.yml, decoder.yml or "
+           "config.intgemm8bitalpha.yml beside it. With --from hf and marian only --to weft is "
+           "possible"),
     CHOICE("to", told.to, "weft|torch|hf|marian",
            "kind of the output. weft: a model file for the programs of weft. torch: a state_dict "
            "for load_state_dict of torch.nn.Transformer. hf: a folder for from_pretrained. marian: "
            "a model.npz for Marian, or with --scales or --calibrate a translator of Firefox. For "
-           "these three FILE is a model of weft, of a form that the other side has"),
-    NEW_MODEL(
-        "output", told.output,
-        "file to write; with --to hf a folder. It must be given. A file that is there is replaced "
-        "only if it is a model, and not the input itself. See also --overwrite",
-        .letter = 'o'),
+           "torch, hf and marian FILE must be a model of weft, of a form that the other side has"),
+    NEW_MODEL("output", told.output,
+              "file to write; with --to hf a folder. It must be given. An existing file is "
+              "replaced only if it is a model, and not the input itself. See also --overwrite",
+              .letter = 'o'),
     MODEL("adapter", told.adapter,
-          "file of adapters that train --lora or --from hf wrote for the model that is converted: "
-          "write the model with their products added to its weights. FILE must be a model of weft, "
-          "and --to be weft"),
+          "merge the adapters in this file into the model: write it with their products added to "
+          "its weights. train --lora or --from hf wrote them for this model. FILE must be a model "
+          "of weft, and --to must be weft"),
     MODEL("base", told.base,
-          "with --from hf, for a folder of LoRA adapters as PEFT writes it: the model file that "
-          "they belong to. The output is then a file of adapters. --to hf writes such a file as a "
-          "folder of PEFT, and does not need this option"),
+          "with --from hf: model file to which the LoRA adapters in FILE belong. FILE is then a "
+          "folder as PEFT writes it, and the output a file of adapters. --to hf writes such a file "
+          "as a folder of PEFT, and does not need this option"),
     INPUT("spm-src", told.spm_src,
           "with --from marian: SentencePiece model (.spm) of the sources, and also of the targets "
           "unless --spm-tgt is given. Without both the model reads and writes token ids"),
@@ -77,27 +77,26 @@ static option rows[] = {
           "with --from marian: SentencePiece model (.spm) of the targets, and also of the sources "
           "unless --spm-src is given"),
     FLAG("guided", told.guided,
-         "with --from marian: the model was trained with guided alignment, as Firefox's are. "
-         "generate --alignment then reads the head that was taught"),
+         "with --from marian: say that the model was trained with guided alignment, as Firefox's "
+         "are. generate --alignment then uses the attention head that learned it"),
     INPUT("scales", told.scales,
-          "with --to marian: the .intgemm.alphas.bin from which the model was converted before it "
-          "was trained further. The output is such a file, in int8, with the same scales of "
-          "activations"),
+          "with --to marian: write an .intgemm.alphas.bin in int8, with the scales of activations "
+          "from this file. It is the .intgemm.alphas.bin from which the model was converted before "
+          "it was trained further"),
     INPUT("calibrate", told.calibrate,
-          "with --to marian: lines of a source text, about a thousand. The output is an "
-          ".intgemm.alphas.bin in int8, with the scales of activations that these lines need. "
-          "Refused beside --scales"),
+          "with --to marian: write an .intgemm.alphas.bin in int8, with the scales of activations "
+          "that the lines of this file need. They are source text, about a thousand lines. Refused "
+          "with --scales"),
     FLAG("overwrite", told.overwrite,
          "replace a training that can be resumed, or with --to hf a model that is in the folder. "
-         "Without it both are refused"),
+         "Without the option neither is replaced"),
 
     GROUP("With --to weft: format of the weights"),
-    CHOICE(
-        "weights", told.weights, "f32|int8",
-        "with --to weft: number format of the weight matrices in the file. int8, with a scale for "
-        "each row, takes a quarter of the bytes of f32. If FILE is a model of weft and there is no "
-        "--adapter, it must be given, and FILE is written in this format. Refused with --base",
-        .fallback = "f32"),
+    CHOICE("weights", told.weights, "f32|int8",
+           "with --to weft: number format of the weight matrices in the output. int8 has a scale "
+           "for each row, and takes a quarter of the bytes of f32. If FILE is a model of weft, the "
+           "option must be given, unless --adapter is. Refused with --base",
+           .fallback = "f32"),
 
 #include "state_dict_rows.inc"
 

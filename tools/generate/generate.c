@@ -42,44 +42,46 @@ static settings told = {
 static option rows[] = {
     GROUP("Files"),
     MODEL("model", told.model,
-          "model file that train or convert wrote, but no encoder alone, which embed runs. It must "
-          "be given, with this option or as the first word without a dash",
+          "model file, written by the program train or convert. It must be given, with this option "
+          "or as the first word without a dash. An encoder alone is refused: the program embed "
+          "runs it",
           .letter = 'm'),
     MODEL("adapter", told.adapter,
-          "file of adapters that train --lora or convert --from hf wrote for this model, which are "
-          "applied beside its weights. A warning says if they were trained beside other weights. "
-          "Refused with --arithmetic marian"),
+          "file of adapters for this model, written by train --lora or convert --from hf. They are "
+          "applied beside its weights. A warning is printed if they were trained beside other "
+          "weights. Refused with --arithmetic marian"),
     INPUT("input", told.input,
-          "file with a source on each line: text if the model has a vocabulary, else token ids; "
-          "with --score pairs. It may also be the second word without a dash; - is stdin. An empty "
-          "line has an empty output, but a language model writes a text of its own",
+          "file with a source on each line: text, or token ids if the model has no vocabulary. "
+          "With --score a line is a source, a TAB and a target. An empty line has an empty output, "
+          "but a decoder-only model writes a text of its own. The file may also be the second word "
+          "without a dash. - is stdin",
           .letter = 'i', .fallback = "stdin"),
     STRING("prompt", told.prompt, "TEXT",
            "text to use as the only source, in place of lines of input; token ids if the model has "
-           "no vocabulary. A model of running text (of train --task lm, or GPT-2 and the like that "
-           "convert imported) continues it, and the output begins with it; with --json the output "
-           "is the continuation alone. Refused with --input, --reference and --score"),
+           "no vocabulary. A model of running text (of train --task lm, or imported, as GPT-2) "
+           "continues it. The output then begins with the prompt; with --json it is the "
+           "continuation alone. Refused with --input, --reference and --score"),
     INPUT("shortlist", told.shortlist,
-          "lexical shortlist in Marian's binary form (lex.s2t.bin): each output has only tokens "
-          "that it lists for the tokens of its source. The vocabulary must be the one that it was "
-          "made for. --reference shows what it costs in quality. Refused with --score, and for "
-          "decoder-only models",
+          "lexical shortlist, a file in Marian's binary form (lex.s2t.bin). An output has only "
+          "tokens that the shortlist has for the tokens of its source. It must have been made for "
+          "the model's vocabulary. --reference shows what it costs in quality. Refused with "
+          "--score, and for decoder-only models",
           .fallback = "none: all tokens of the vocabulary"),
     OUTPUT("output", told.output,
            "file for the outputs, one line for each line of input. It is written when all lines "
-           "are done, and replaces an existing file, but no model and no picture or page of weft; "
-           "- is stdout",
+           "are done. An existing file is replaced, unless it is a model, or a picture or page of "
+           "weft. - is stdout",
            .letter = 'o', .fallback = "stdout"),
     FLAG("stream", told.stream,
          "write each token as soon as it is chosen, and decode one line of input at a time, "
          "greedily or with --sample. Refused with --beam above 1, --nbest, --batch-size, --json "
          "and --score"),
     FLAG("json", told.json,
-         "write a JSON object for each line of input: its source, and for each output the text, "
-         "tokens, log_probs (natural logarithms of their probabilities, the end token's last), "
-         "total (their sum), score (with the length penalty), and cut (true if the maximum length "
-         "ended it, and not the model). With --score the object has total and log_probs of the "
-         "target"),
+         "write a JSON object for each line of input, with its source and its outputs. An output "
+         "has: text; tokens; log_probs, the natural logarithms of their probabilities, the end "
+         "token's last; total, their sum; score, total with the length penalty; and cut, true if "
+         "the maximum length ended it, and not the model. With --score the object has total and "
+         "log_probs of the target"),
     INPUT("reference", told.reference,
           "file of right outputs. Line N belongs to line N of the input, and there must be as many "
           "lines. BLEU, chrF, error rates of characters and words, and the number of exact matches "
@@ -87,38 +89,38 @@ static option rows[] = {
           "--prompt and --score"),
     DRAWN("attention", told.attention,
           "file for the attention weights of each line's best output: all layers as JSON, an "
-          "object for each line. If the name ends in .svg, it is a picture of the last layer for "
-          "the first line. - draws the last layer for each line on stderr. Refused with --score"),
-    STRING("alignment", told.alignment, "hard|soft|THRESHOLD",
-           "for a model with an encoder and a decoder: write after each output ||| and from which "
-           "source words its words came, by the cross-attention of the last layer: the mean of "
-           "its heads, or the head that was trained to align. A pair SOURCE-OUTPUT has two numbers "
-           "of words, counted "
-           "from 0 (Pharaoh's format): 2-1 means that the output's second word came from the "
-           "source's third. hard: every word of the output from its likeliest source word. "
-           "THRESHOLD, 0 to 1: all pairs of words with more weight. soft: for each word of the "
-           "output its weights for all source words instead, separated by commas. With --score "
-           "the given targets are aligned. Words are separated by spaces; without a vocabulary, "
-           "each token id is a word",
-           .fallback = "none"),
+          "object for each line. With a name that ends in .svg, the file is a picture of the last "
+          "layer for the first line. With - the last layer is drawn on stderr, for each line. "
+          "Refused with --score"),
+    STRING(
+        "alignment", told.alignment, "hard|soft|THRESHOLD",
+        "write ||| and a word alignment after each output. hard: pairs SOURCE-OUTPUT of word "
+        "numbers, counted from 0 (Pharaoh's format): 2-1 means that the output's second word came "
+        "from the source's third. Each word of the output is linked to its likeliest source word. "
+        "THRESHOLD, 0 to 1: all pairs with more weight. soft: in place of pairs, for each word of "
+        "the output its weights for all source words, separated by commas. The weights are "
+        "cross-attention in the last layer: of the head that was trained to align, else the mean "
+        "of all heads. With --score the given targets are aligned. Words are separated by spaces; "
+        "without a vocabulary each token id is a word. Refused for models without cross-attention",
+        .fallback = "none"),
     DRAWN("explain", told.explain,
           "file for an HTML page about a single line of input: its tokens, the beam as a tree, the "
           "ten likeliest tokens of each step, all attention, and the numbers of the graph's nodes. "
           "A browser opens it without a network. A second line of input is an error. Refused with "
           "--score and --long-lines split"),
     FLAG("raw", told.raw,
-         "write line breaks within an output as they are, and with --nbest tabs. By default they "
-         "are written as \\n, \\r and \\t, so that each output is one line. With --prompt and "
-         "without --nbest, text is always written as it is. Refused with --score, and with "
-         "--json, which has all text as it is"),
-    CHOICE(
-        "long-lines", told.long_lines, "crop|split|skip|stop",
-        "treatment of lines with more tokens than the model can read. crop: use the beginning (of "
-        "a prompt the end). split: cut at ends of sentences or at spaces, and join the outputs. "
-        "skip: write an empty output. stop: end with an error. The number of such lines is printed "
-        "at the end. With --score a pair that is cropped has the score of what is left. split is "
-        "refused with --score, --nbest, --explain and --alignment, and for models of running text",
-        OTHERWISE(FOR(SCORES, "skip"))),
+         "write line breaks within an output as they are, and with --nbest tabs, too. Without the "
+         "option they are written as \\n, \\r and \\t, so that each output is one line; only with "
+         "--prompt and without --nbest is text always written as it is. Refused with --score, and "
+         "with --json, which has all text as it is"),
+    CHOICE("long-lines", told.long_lines, "crop|split|skip|stop",
+           "treatment of lines with more tokens than the model can read. crop: use the beginning, "
+           "or the end for models of running text. split: cut at ends of sentences or at spaces, "
+           "and join the outputs. skip: write an empty output. stop: end with an error. The number "
+           "of such lines is printed at the end. With --score a cropped pair has the score of what "
+           "is left. --long-lines split is refused with --score, --nbest, --explain and "
+           "--alignment, and for models of running text",
+           OTHERWISE(FOR(SCORES, "skip"))),
     FLAG("quiet", told.quiet,
          "do not print progress and speed on stderr. Warnings are still printed"),
 
@@ -126,10 +128,10 @@ static option rows[] = {
 
     GROUP("Scoring"),
     FLAG("score", told.score,
-         "write no outputs, but how likely given ones are: each line of input is a source, a TAB "
-         "and a target, and its line of output the natural logarithm of the target's probability "
-         "with its end token. With --json also that of each token. Options of search, drawing and "
-         "outputs are refused"),
+         "write how likely given outputs are, and generate nothing. Each line of input is a "
+         "source, a TAB and a target. Its line of output is the natural logarithm of the target's "
+         "probability with the end token; with --json also that of each token. Options of search, "
+         "drawing and outputs are refused"),
 
     GROUP("Languages (of a multilingual model)"),
     LANGUAGE("source-language", told.source_language,
@@ -153,9 +155,9 @@ static option rows[] = {
            .fallback = "f32, or int8 if the file has that"),
     CHOICE("arithmetic", told.arithmetic, "weft|marian",
            "arithmetic of matrix products. weft: with weights in the format of --weights. marian: "
-           "as in Firefox, for a model that convert made of an .intgemm.alphas.bin: int8 with one "
-           "scale for each matrix, and activations rounded by the scales in that file; other "
-           "models are refused"),
+           "int8 as in Firefox, with one scale for each matrix, and with activations rounded by "
+           "the scales of the .intgemm.alphas.bin from which convert made the model. Other models "
+           "are refused with marian"),
 };
 
 static program self = {

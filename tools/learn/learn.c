@@ -45,11 +45,10 @@ static option rows[] = {
     FLAG("solution", told.solution,
          "check the solution that comes with the course, in place of your file. Refused with "
          "--file"),
-    STRING(
-        "folder", told.folder, "DIR",
-        "folder with your files, each NUMBER_NAME.c. If it or the file of an exercise is missing, "
-        "it is made, with the exercise's gaps. With --file or --solution it isn't used",
-        .fallback = "learn/ in the source tree"),
+    STRING("folder", told.folder, "DIR",
+           "folder with your files, NUMBER_NAME.c for each exercise. A missing folder is made, and "
+           "so is a missing file, with the exercise's gaps. Not used with --file and --solution",
+           .fallback = "learn/ in the source tree"),
     REAL(
         "seconds", told.seconds, 1, 3600,
         "time limit of a check, in seconds: a check that takes longer fails. The limit is 12 times "
@@ -61,7 +60,8 @@ static option rows[] = {
         "draw what your code computes, in the terminal: in exercise 1 the positions, in 2, 3, 6 "
         "and 8 attention weights. The others have no picture. It needs the NUMBER of the exercise"),
     DRAWN("output", told.output,
-          "file for this picture as SVG; -o alone asks for the picture, too, and needs NUMBER",
+          "file for the picture, as SVG. Without --picture it asks for the picture, too. It needs "
+          "NUMBER",
           .letter = 'o', .fallback = "the terminal"),
     FLAG("mistakes", told.mistakes,
          "list the mistakes that the checker knows, of exercise NUMBER or of all, each with the "

@@ -88,7 +88,7 @@ static option rows[] = {
         "learn from",
         .letter = 'i', .fallback = "stdin"),
     TOKENIZER("output", output_path,
-              "with --learn, which needs it: the tokenizer file that is written. An existing file "
+              "tokenizer file that --learn writes; with --learn it must be given. An existing file "
               "is replaced only if --learn wrote it",
               .letter = 'o'),
     GROUP("What is printed"),

@@ -137,8 +137,8 @@ static const option always[] = {
       .value = &nothing,
       .argument = "FILE",
       .use = USE_INPUT,
-      .help = "file with options, one on each line: name = value; or name = true, for an option "
-              "without a value. Options on the command line override it" },
+      .help = "file with options, one on each line, as \"name = value\", or \"name = true\" for an "
+              "option without a value. Options on the command line override it" },
     { .name = "dump-config",
       .help = "print all options as a file for --config, and end. Those that were not given are "
               "comments" },
