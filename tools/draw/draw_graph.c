@@ -72,7 +72,7 @@ static option rows[] = {
          "parameters. In a picture their lines are dashed. Refused with --values, which always has "
          "the gradients, and with --emit-c and --emit-html"),
     FLAG("force", told.force,
-         "draw a graph as Graphviz text even if it has more than 5,000 nodes, which is refused "
+         "draw a picture as Graphviz text even if it has more than 5,000 nodes, which is refused "
          "otherwise"),
 
 #include "number_rows.inc"
@@ -81,7 +81,7 @@ static option rows[] = {
     MODEL("model", told.model,
           "model file that train or convert wrote. It may also be a word without a dash. Without a "
           "file, the model is a new encoder-decoder Transformer with the sizes below. --emit-c "
-          "needs a file, and --formula refuses one",
+          "and --emit-html need a file, and --formula refuses one",
           .letter = 'm'),
     COUNT(
         "d-model", told.d_model, 1, 16384,

@@ -129,9 +129,10 @@ static option rows[] = {
       .kind = OPTION_STRING,
       .value = &told.data.document_marker,
       .argument = "LINE",
-      .help = "content of the lines in --text and --text-eval that separate documents. At such a "
-              "line the model learns that a document ends, and it never learns the line itself. A "
-              "resumed training needs the option again",
+      .help =
+          "content of the lines in --text and --text-eval that separate documents. Such a line is "
+          "not learned itself: an end token stands in its place, which --task lm learns. A "
+          "resumed training needs the option again",
       .fallback = "<|endoftext|>" },
 
     GROUP("Pairs of text (--task text, pairs and classify)"),
