@@ -135,8 +135,8 @@ typedef struct wf_runs {
     int64_t step[WF_WALKERS - 1];
     const wf_call *call;
     bool repeat, gathers;
-    bool spans; /* a run may continue through several short rows */
-    /* for runs over several rows, how each operand is read: IN_PLACE and so on in walk.c */
+    bool spans; /* one run of elements may go on through several short rows */
+    /* for runs of elements over several rows, how each operand is read: IN_PLACE and so on in walk.c */
     uint8_t way[WF_WALKERS - 1];
     /* column: position in the row; left: elements of the task that remain, those of the current run
      * included */

@@ -13,7 +13,7 @@
 #include "models/message.h"
 #include "models/model_internal.h"
 
-#define MODEL "weft.model" /* metadata: the kind's name */
+#define MODEL "weft.model" /* the key of the metadata that has the name of the model's kind */
 
 /* ---- one field ------------------------------------------------------------------------------- */
 

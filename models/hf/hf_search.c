@@ -344,7 +344,8 @@ static bool read_beginning(const hf_object *o, const hf_config *c, wf_generation
 
 static const char *const of_samples[] = { "top_k", "top_p", "temperature" };
 
-/* Reports sampling within a beam as unsupported, and keeps the settings of sampling, too. */
+/* Reports sampling within a beam as unsupported, and adds the settings of sampling to not_done, so
+ * that an export writes them again. */
 static void tell_sampled_beam(const hf_object *o, wf_generation *g, char *notes) {
     tell_not_done(o, wf_hf_find(o, "do_sample"), g, notes);
     for (int i = 0; i < COUNT_OF(of_samples); i++) {

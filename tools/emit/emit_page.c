@@ -27,7 +27,8 @@ extern const char *const plain_page_text[];
 
 /* ---- the compiler ---------------------------------------------------------------------------- */
 
-/* It reads standard input and writes standard output, which are temporary files without a name. */
+/* The compiler, a child process, reads standard input and writes standard output, which are
+ * temporary files without a name. */
 
 enum { NO_PROGRAM = 127 };
 

@@ -86,8 +86,8 @@ static bool explains(const results *r, uint64_t set) {
 
 /* ---- all sets -------------------------------------------------------------------------------- */
 
-/* The first set of mistakes that explains r: `set` and `more` further ones with indices from
- * `first` on. 0: there is none, or the search took too long. */
+/* The first set of mistakes that explains r: the mistakes of `set`, and as many further ones as
+ * `more` says, with indices from `first` on. 0: there is none, or the search took too long. */
 static uint64_t search(const results *r, int first, int more, uint64_t set) {
     int n = mistake_count(r->task);
     if (more == 0) return explains(r, set) ? set : 0;

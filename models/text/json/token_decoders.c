@@ -9,7 +9,7 @@
 
 static wf_span text_at(const wf_texts *t, size_t i) {
     size_t from = i ? t->ends[i - 1] : 0;
-    const char *all = t->text.at ? t->text.at : ""; /* all of them may be empty */
+    const char *all = t->text.at ? t->text.at : ""; /* NULL if all texts are empty */
     return (wf_span){ all + from, t->ends[i] - from };
 }
 
