@@ -6,7 +6,8 @@
 
 /* the version, visibility */
 #include "core/export.h"
-/* graphs and gradients; plans, states and threads, which run them; nodes and the values of leaves */
+/* graphs and gradients; plans, states and threads, which run them; nodes and the values of
+ * leaves */
 #include "core/graph.h"
 #include "core/run.h"
 #include "core/tensor.h"

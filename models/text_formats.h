@@ -66,9 +66,9 @@ typedef struct wf_byte_level_options {
 /* Make a tokenizer; everything is copied. A line is cut as by GPT-2 into runs of letters, of
  * numbers or of other characters, each with the one space before it; runs of white space; and 's 't
  * 're 've 'm 'll 'd. Classes of characters are those of Unicode 16.0. Its chunks are merged as by
- * the library tokenizers 0.23, which gives the same ids. A line must be UTF-8. Decoded text is made valid UTF-8 with U+FFFD. NULL with message: a byte has no piece, a
- * merge's pieces are not in the vocabulary, a piece or a merge occurs twice, or an id does not
- * exist. */
+ * the library tokenizers 0.23, which gives the same ids. A line must be UTF-8. Decoded text is made
+ * valid UTF-8 with U+FFFD. NULL with message: a byte has no piece, a merge's pieces are not in the
+ * vocabulary, a piece or a merge occurs twice, or an id does not exist. */
 WF_API wf_tokenizer *wf_tokenizer_from_byte_level(const wf_byte_level_options *o, char *message);
 
 /* ---- tokenizer.json -------------------------------------------------------------------------- */

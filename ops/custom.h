@@ -136,7 +136,8 @@ typedef struct wf_runs {
     const wf_call *call;
     bool repeat, gathers;
     bool spans; /* one run of elements may go on through several short rows */
-    /* for runs of elements over several rows, how each operand is read: IN_PLACE and so on in walk.c */
+    /* for runs of elements over several rows, how each operand is read: IN_PLACE and so on in
+     * walk.c */
     uint8_t way[WF_WALKERS - 1];
     /* column: position in the row; left: elements of the task that remain, those of the current run
      * included */

@@ -51,8 +51,8 @@ uint64_t wf_file_sum_entry(uint64_t h, const wf_entry *e);
 uint64_t wf_file_sum_part(uint64_t h, const void *data, size_t n);
 void wf_file_sum_text(uint64_t h, const wf_meta *meta, int n_meta, char text[17]);
 
-/* The selected leaves of a graph in the order of recording; the caller frees the array. NULL: out of
- * memory. */
+/* The selected leaves of a graph in the order of recording; the caller frees the array. NULL: out
+ * of memory. */
 wf_tensor **wf_leaves_of(const wf_graph *g, const wf_leaves *what, int *n);
 
 /* True if this entry can be loaded into this leaf: its type, its shape and every value fit. False

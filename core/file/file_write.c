@@ -90,9 +90,9 @@ static void compute_checksum(struct content *c) {
     wf_file_sum_text(h, c->meta, c->n_meta, c->checksum);
 }
 
-/* Makes the header, padded so that the data begin on a cache line. It is checked before the data are
- * read for the checksum, because an entry with a wrong size must not be read. The check decodes the
- * text in place, so it follows the copy. */
+/* Makes the header, padded so that the data begin on a cache line. It is checked before the data
+ * are read for the checksum, because an entry with a wrong size must not be read. The check decodes
+ * the text in place, so it follows the copy. */
 static bool make_header(struct content *c, char *message) {
     wf_text t = { 0 };
     for (int i = 0; i < c->n; i++) c->data_size += c->entries[i].bytes;

@@ -171,8 +171,9 @@ enum { OWN_ARENA = 1 << 14 };
 bool wf_rewrite_nodes(wf_plan *p, const unsigned char *need);
 
 /* order.c: move scalars directly after their operands, and updates after all readers of the leaves
- * that they write. Before the call p->nodes has the leaves, up to index `leaves`; then the values, up
- * to `values`; then the updates. False: out of memory, two updates of one leaf, or a cycle of updates that read each other's. */
+ * that they write. Before the call p->nodes has the leaves, up to index `leaves`; then the values,
+ * up to `values`; then the updates. False: out of memory, two updates of one leaf, or a cycle of
+ * updates that read each other's. */
 bool wf_order_nodes(wf_plan *p, int leaves, int values);
 
 /* plan_memory.c: compute offsets and b->arena from lifetimes. False: out of memory. */

@@ -197,9 +197,9 @@ static bool agreed_id(const hf_object *o, const char *key, int64_t *of_config, c
     return true;
 }
 
-/* Reads the end token. For a language model generation_config.json may have a list of them. Then the
- * end token of config.json is used, which must be in the list, or if config.json has none, the first
- * of the list; and the list is reported as unsupported. */
+/* Reads the end token. For a language model generation_config.json may have a list of them. Then
+ * the end token of config.json is used, which must be in the list, or if config.json has none, the
+ * first of the list; and the list is reported as unsupported. */
 static bool read_end(const hf_object *o, hf_config *c, wf_generation *g, char *notes,
                      char *message) {
     int32_t ids[HF_MOST_ENDS];

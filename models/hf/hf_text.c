@@ -1,5 +1,5 @@
-/* models/hf/hf_text.c - texts of JSON, which become files of a folder, and the notes of an import or
- * export. */
+/* models/hf/hf_text.c - texts of JSON, which become files of a folder, and the notes of an import
+ * or export. */
 #include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>

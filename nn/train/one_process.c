@@ -46,7 +46,8 @@ static void list_updates(const wf_trainer *t, wf_tensor_list *fetch, wf_tensor_l
     wf_list_add(feed, t->optimizer.rates);
 }
 
-/* Runs the plan that makes the update, and fetches the norm of the gradient; NULL: there is none. */
+/* Runs the plan that makes the update, and fetches the norm of the gradient; NULL: there is
+ * none. */
 static bool run_update(wf_trainer *t, wf_plan *p, const wf_tensor *norm) {
     return (wf_feed_reals(p, t->optimizer.rates, t->rates, 3) && wf_run(p) &&
             (!norm || wf_fetch_real(p, norm, &t->norm))) ||

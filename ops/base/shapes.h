@@ -24,8 +24,8 @@ enum { WF_AXIS_TEXT = 80 };
 const char *wf_axis_text(int axis, char text[WF_AXIS_TEXT]);
 /* Fails the call, because x has no such axis. Returns false. */
 bool wf_no_axis(wf_call *c, const wf_view *x, int axis);
-/* Shape rules by which out[0] has the shape of operand 0. wf_as_operand: it has its type, too, which
- * may be any; wf_same_as_operand: both are real; wf_real_like_operand: out[0] is real. */
+/* Shape rules by which out[0] has the shape of operand 0. wf_as_operand: it has its type, too,
+ * which may be any; wf_same_as_operand: both are real; wf_real_like_operand: out[0] is real. */
 bool wf_as_operand(wf_call *c);
 bool wf_same_as_operand(wf_call *c);
 bool wf_real_like_operand(wf_call *c);

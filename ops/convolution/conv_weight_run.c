@@ -17,8 +17,8 @@ typedef struct weight_run {
     conv_layout layout;
     /* output channels, rounded up to whole vectors; rows of dy that are used at a time */
     int64_t lanes, band;
-    /* parts of the work, each with a sum of its own; units, the chunks into which the images are cut:
-     * the number of all of them */
+    /* parts of the work, each with a sum of its own; units, the chunks into which the images are
+     * cut: the number of all of them */
     int64_t parts, units;
     /* blocks of channels of x, if these are divided; taps of a channel */
     int64_t blocks, kernel;

@@ -117,7 +117,7 @@
          *               - (j == label) * (1 - smoothing)) */                                      \
         void (*cross_entropy_backward_row)(int64_t n, const real *x, real top, real log_total,     \
                                            int64_t label, double smoothing, double dy, real *dx);  \
-        /* Formulas: update.inc. momentum_buffer NULL: no momentum; average NULL: not centered */   \
+        /* Formulas: update.inc. momentum_buffer NULL: no momentum; average NULL: not centered */  \
         void (*sgd)(int64_t n, real *p, real *momentum_buffer, const real *grad,                   \
                     const wf_sgd_rule *rule);                                                      \
         void (*adam)(int64_t n, real *p, real *m, real *v, const real *grad,                       \

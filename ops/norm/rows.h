@@ -1,5 +1,5 @@
-/* ops/norm/rows.h - what ops on the rows along the last axis share: checks of operands, masks, and sums
- * over blocks of rows. Not installed. */
+/* ops/norm/rows.h - what ops on the rows along the last axis share: checks of operands, masks, and
+ * sums over blocks of rows. Not installed. */
 #ifndef WEFT_OPS_NORM_ROWS_H
 #define WEFT_OPS_NORM_ROWS_H
 

@@ -244,8 +244,8 @@ static bool emit_place(wf_emitter *e, const wf_call *c) {
     return true;
 }
 
-/* place copies dy to some of the places of a tensor of zeros, so the gradient of dy is the cotangent
- * at these places: every_nth or diagonal of it. */
+/* place copies dy to some of the places of a tensor of zeros, so the gradient of dy is the
+ * cotangent at these places: every_nth or diagonal of it. */
 static void grad_place(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
     const part *p = y->attrs;
     const wf_op *op = p->kind == EVERY_NTH ? &wf_op_every_nth : &wf_op_diagonal;

@@ -1,5 +1,5 @@
-/* tests/network/network_update.c - measures an update of a data-parallel training among ranks
- * on a network, beside its forecast time. The model computes next to nothing, so the time is that of the
+/* tests/network/network_update.c - measures an update of a data-parallel training among ranks on a
+ * network, beside its forecast time. The model computes next to nothing, so the time is that of the
  * exchanges. Run by hosts.py.
  *
  *     mpirun ... network-update PARAMETERS [NETWORK [MICRO_BATCHES [PAUSE]]]

@@ -2,10 +2,10 @@
  * the data.
  *
  * A recording is a list of operations on inodes and names. An inode is a file, whatever it is
- * called; a name is a path below the folder. Calls in the table of recording.c that change files in a
- * way that is not modelled (a shared writable mapping, a new folder) make the recording fail. Calls
- * that are not in the table, such as io_uring and mprotect, are not seen. Changes of mode and owner
- * are counted as calls, but are not recorded. */
+ * called; a name is a path below the folder. Calls in the table of recording.c that change files in
+ * a way that is not modelled (a shared writable mapping, a new folder) make the recording fail.
+ * Calls that are not in the table, such as io_uring and mprotect, are not seen. Changes of mode and
+ * owner are counted as calls, but are not recorded. */
 #ifndef WEFT_TESTS_WALLS_RECORDING_H
 #define WEFT_TESTS_WALLS_RECORDING_H
 

@@ -1,9 +1,9 @@
 /* tools/bench/bench.h - what the parts of `bench` share: settings, the machine's limits, a clock, a
  * line of the result.
  *
- * Times are printed beside what this machine could do, measured in the same run: a line of gemm, and
- * of a model's step, has the rates of operations and bytes where they are counted, and the time that
- * the run would take at the measured peak and bandwidth. */
+ * Times are printed beside what this machine could do, measured in the same run: a line of gemm,
+ * and of a model's step, has the rates of operations and bytes where they are counted, and the time
+ * that the run would take at the measured peak and bandwidth. */
 #ifndef WEFT_TOOLS_BENCH_BENCH_H
 #define WEFT_TOOLS_BENCH_BENCH_H
 

@@ -326,8 +326,8 @@ void output_discard(output *o) {
     discard(o->place);
 }
 
-/* True if all bytes of the stream are on the disk. False: see errno, which is that of a failed write
- * before. */
+/* True if all bytes of the stream are on the disk. False: see errno, which is that of a failed
+ * write before. */
 static bool flush_whole(FILE *stream) {
     int flushed = -1;
     if (!ferror(stream) && fflush(stream) == 0) RETRY(flushed, fsync(fileno(stream)));

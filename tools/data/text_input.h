@@ -66,8 +66,8 @@ void spool_close(spool *s);
 ssize_t spool_read(spool *s, size_t at, char *bytes, size_t n);
 const char *spool_failure(const spool *s);
 
-/* Read a whole file of less than 256 MiB, text or not, into new memory, which the caller frees. NULL
- * with message[256]. */
+/* Read a whole file of less than 256 MiB, text or not, into new memory, which the caller frees.
+ * NULL with message[256]. */
 char *spool_whole(const char *path, size_t *size, char *message);
 
 #endif

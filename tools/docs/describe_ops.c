@@ -1,7 +1,7 @@
 /* tools/docs/describe_ops.c - every op of the library as a line of JSON, with an example that has
  * run: operands, results, gradients and the gradient rule. manual.py makes the manual from these
- * lines. Exits with 1 if an op has no example in op_examples.inc, or one that fails, or if the lines
- * are not complete. */
+ * lines. Exits with 1 if an op has no example in op_examples.inc, or one that fails, or if the
+ * lines are not complete. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -112,8 +112,8 @@ static wf_tensor *find_node(const wf_graph *g, const wf_op *op, int from) {
 }
 
 /* Records gradients of y. x receives the operands that have a gradient, each once, and place their
- * indices; dy a cotangent with the values 1, 2, 3...; dx the gradient for each x. Returns the number
- * of x, perhaps 0. */
+ * indices; dy a cotangent with the values 1, 2, 3...; dx the gradient for each x. Returns the
+ * number of x, perhaps 0. */
 static int differentiate(wf_tensor *y, wf_tensor **x, int *place, wf_tensor **dy, wf_tensor **dx) {
     int n = operands_with_gradient(y, x, place);
     if (!n) return 0;

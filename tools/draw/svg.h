@@ -10,8 +10,8 @@
  *                                 .row_labels = tgt, .column_labels = src };
  *     bool written = svg_heat_map(file, &map);
  *
- * svg_heat_map and svg_plot return false if the arguments are no picture, or if the stream has failed. The
- * caller closes the stream. */
+ * svg_heat_map and svg_plot return false if the arguments are no picture, or if the stream has
+ * failed. The caller closes the stream. */
 #ifndef WEFT_TOOLS_DRAW_SVG_H
 #define WEFT_TOOLS_DRAW_SVG_H
 
@@ -31,9 +31,9 @@ struct svg_heat_map {
 };
 bool svg_heat_map(FILE *out, const struct svg_heat_map *map);
 
-/* Draw a heat map in block characters on a terminal, with the labels of the SVG map (text_map.c). It
- * shows the mean of the heads, darker for larger weights. False: out of memory, or the stream has
- * failed. */
+/* Draw a heat map in block characters on a terminal, with the labels of the SVG map (text_map.c).
+ * It shows the mean of the heads, darker for larger weights. False: out of memory, or the stream
+ * has failed. */
 bool text_heat_map(FILE *out, const struct svg_heat_map *map);
 
 /* One curve: n points with increasing x. Points that are not finite (or on a log scale not

@@ -46,12 +46,12 @@ static int64_t layers_of(const wf_model *m) {
     return most;
 }
 
-/* The number that is lowered until the memory fits: that of the layers which keep keys and values, or
- * an option. */
+/* The number that is lowered until the memory fits: that of the layers which keep keys and values,
+ * or an option. */
 typedef enum fitted { FITTED_KEPT, FITTED_LENGTH, FITTED_BEAM, FITTED_BATCH, N_FITTED } fitted;
 
-/* True if the file needs at most `ram` bytes of memory with this number. If it is that of an option,
- * all layers compute keys and values again. */
+/* True if the file needs at most `ram` bytes of memory with this number. If it is that of an
+ * option, all layers compute keys and values again. */
 static bool fits_with(wf_model *m, wf_model_emit_options o, int64_t ram, fitted what, int64_t n) {
     char message[WF_MESSAGE];
     wf_decode_options search = *o.search;

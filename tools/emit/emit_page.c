@@ -1,5 +1,5 @@
-/* tools/emit/emit_page.c - writes a page that runs a model, as WebAssembly that clang and its linker
- * make of the model's C file. See emit_model.h.
+/* tools/emit/emit_page.c - writes a page that runs a model, as WebAssembly that clang and its
+ * linker make of the model's C file. See emit_model.h.
  *
  * The page's data are
  *     file, model     name of the model's file, the model in a sentence
@@ -88,8 +88,8 @@ static int run_compiler(const streams *s) {
     return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }
 
-/* All bytes of a stream and a '\0', in new memory. NULL: it is empty or cannot be read, or memory is
- * lacking. */
+/* All bytes of a stream and a '\0', in new memory. NULL: it is empty or cannot be read, or memory
+ * is lacking. */
 static char *read_back(FILE *f, size_t *n) {
     long end = fseek(f, 0, SEEK_END) == 0 ? ftell(f) : -1;
     char *bytes = end > 0 ? malloc((size_t)end + 1) : NULL;

@@ -29,8 +29,8 @@ static bool is_adapter(void *user, const wf_tensor *param) {
     return wf_name_fits(ADAPTERS, param->name);
 }
 
-/* How many of the test sentences are translated correctly into this dialect; 0: into the language of
- * the base model. */
+/* How many of the test sentences are translated correctly into this dialect; 0: into the language
+ * of the base model. */
 static int right_answers(wf_model *m, int dialect) {
     wf_decoder *d = wf_decoder_new(m, NULL, NULL);
     int right = 0;

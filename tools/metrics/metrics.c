@@ -148,8 +148,8 @@ static bool count_chrf(metrics *m, chrf_counts *sums) {
     return complete(m);
 }
 
-/* Adds the edits from the output to the reference, counted in symbols: `cut` makes nodes of the trie
- * of a line's words or characters. */
+/* Adds the edits from the output to the reference, counted in symbols: `cut` makes nodes of the
+ * trie of a line's words or characters. */
 static bool count_edits(metrics *m, void (*cut)(const codes *in, ngrams *trie, codes *out),
                         edit_counts *sums) {
     const codes *output = &m->symbols[SIDE_OUTPUT], *reference = &m->symbols[SIDE_REFERENCE];

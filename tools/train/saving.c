@@ -15,7 +15,7 @@
 #include "tools/cli/options/uses.h"
 #include "tools/cli/output.h"
 
-/* ---- the files that will be written ------------------------------------------------------------ */
+/* ---- the files that will be written ---------------------------------------------------------- */
 
 /* The name of the file with the best weights: "m.safetensors" -> "m.best.safetensors". */
 static void name_best(const char *model, char *best, size_t size) {

@@ -31,8 +31,8 @@ typedef struct kept {
     bool best_lost;       /* the last weights that should have been kept could not be written */
 } kept;
 
-/* Finds which files the training will write. Exits if one of them cannot or must not be written. This is
- * checked at the start, because a training may take hours. */
+/* Finds which files the training will write. Exits if one of them cannot or must not be written.
+ * This is checked at the start, because a training may take hours. */
 void saving_check(struct session *s);
 /* Takes the progress and the identity of a resumed training from its files, and the metadata that
  * saves carry on. Exits if the training is over, or if the file of best weights belongs to another

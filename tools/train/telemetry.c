@@ -50,9 +50,9 @@ static measured measure_evaluation(const evaluation *v, bool is_text) {
 
 /* ---- the example ----------------------------------------------------------------------------- */
 
-/* Chooses the held-out example, cut to `most` tokens on each side: of running text the first window,
- * after its start token; otherwise the sequence whose answer has about a dozen tokens. A resumed
- * training chooses the same one. */
+/* Chooses the held-out example, cut to `most` tokens on each side: of running text the first
+ * window, after its start token; otherwise the sequence whose answer has about a dozen tokens. A
+ * resumed training chooses the same one. */
 static void choose_example(telemetry *t, const dataset *m, int64_t most) {
     enum { IDEAL = 12 };
     const bool running = m->kind->running;

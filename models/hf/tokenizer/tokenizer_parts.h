@@ -11,8 +11,8 @@ bool wf_hf_read_json_tokenizer(const char *folder, int64_t rows, const int32_t *
                                char *message);
 /* Writes the beginning of a tokenizer.json, with the special tokens as "added_tokens". */
 void wf_hf_begin_json(wf_text *t, const wf_tokenizer *from);
-/* Writes the model BPE with the vocabulary's merges, and the end of the file. `unknown` and `suffix`
- * are JSON; `put` writes the pieces with their ids. */
+/* Writes the model BPE with the vocabulary's merges, and the end of the file. `unknown` and
+ * `suffix` are JSON; `put` writes the pieces with their ids. */
 void wf_hf_put_bpe(wf_text *t, const wf_tokenizer *from, const char *unknown, const char *suffix,
                    void (*put)(wf_text *t, const wf_tokenizer *from));
 

@@ -1,5 +1,6 @@
 /* models/text/byte_level/byte_level.c - the tokenizer with a vocabulary and merges in the form of
- * GPT-2: makes it, learns one, cuts text into chunks, encodes and decodes. See text.h, byte_level.h. */
+ * GPT-2: makes it, learns one, cuts text into chunks, encodes and decodes. See text.h,
+ * byte_level.h. */
 #include "byte_level.h"
 #include "models/text_internal.h"
 

@@ -1,6 +1,6 @@
-/* models/text/characters/characters.h - inside models: Unicode data for tokenizer.json and for
- * the cuts of byte-level tokenizers, each table as Hugging Face's tokenizers library 0.23.3 has it. characters.py prints them, and says which
- * version each is. */
+/* models/text/characters/characters.h - inside models: Unicode data for tokenizer.json and for the
+ * cuts of byte-level tokenizers, each table as Hugging Face's tokenizers library 0.23.3 has it.
+ * characters.py prints them, and says which version each is. */
 #ifndef WEFT_MODELS_TEXT_CHARACTERS_H
 #define WEFT_MODELS_TEXT_CHARACTERS_H
 

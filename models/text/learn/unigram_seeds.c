@@ -71,9 +71,9 @@ static bool add_seed(seeds *s, wf_span text, int64_t count, int characters) {
     return true;
 }
 
-/* Closes the runs of suffixes that share more than `shared` characters; `text` is the last suffix in
- * them. What they share becomes a seed if it has two characters or more, and occurs at least twice
- * and more often than the seed that is a character longer. */
+/* Closes the runs of suffixes that share more than `shared` characters; `text` is the last suffix
+ * in them. What they share becomes a seed if it has two characters or more, and occurs at least
+ * twice and more often than the seed that is a character longer. */
 static bool end_runs(seeds *s, runs *r, const char *text, int shared) {
     int64_t longer = -1; /* count of the beginning that has one character more */
     for (; r->n > shared; r->n--) {

@@ -1,5 +1,5 @@
-/* tools/train/settings/settings_complete.c - fills in settings that were not given, and refuses those
- * that contradict each other or would have no effect. See settings.h. */
+/* tools/train/settings/settings_complete.c - fills in settings that were not given, and refuses
+ * those that contradict each other or would have no effect. See settings.h. */
 #include <stdio.h>
 #include <string.h>
 
